@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from bentpipe_boards.top import OctetTop
+from bentpipe_hdl.switch.options import OPTIONS, sources_of, take_passed
 from bentpipe_sim import verilated
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.cache import Cache
@@ -39,6 +40,7 @@ def _sources() -> str:
 
     rtl, sim = (Path(str(package.__file__)).parent for package in (bentpipe_hdl, bentpipe_sim))
     makers = [sim / "verilated.py", sim / "verilog.py", *sorted((sim / "board").glob("*.py"))]
+    makers += sources_of(OPTIONS)
     return digest_of([*sorted(rtl.rglob("*.py")), *sorted(_HERE.glob("*.py")), _HERE / "terminal.cpp", *makers])
 
 
@@ -76,6 +78,7 @@ def _compiled(text: str, folder: Path) -> Path:
 
 def main() -> int:
     try:
+        take_passed()
         program = build(Plan.from_json(sys.argv[1]))
     except (ValueError, SimulationError) as error:
         print(f"bentpipe_boards.simulated: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Registered"]
 
@@ -15,8 +15,16 @@ def _find(package: str, kind: str, name: str) -> Any:
 
 class Registered:
     """An option in ``OPTIONS`` of the package that has its folder. Copied or unpickled it is the same object, so that
-    options may be compared and be keys."""
+    options may be compared and be keys.
+
+    Members
+    -------
+    package : str
+        The package whose ``OPTIONS`` lists it; "": that of its folder.
+    """
+
+    package: ClassVar[str] = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        package = type(self).__module__.rsplit(".", 2)[0]
+        package = self.package or type(self).__module__.rsplit(".", 2)[0]
         return _find, (package, type(self).__qualname__, self.name)  # type: ignore[attr-defined]

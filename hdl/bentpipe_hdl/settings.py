@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, get_args
 
@@ -72,6 +73,8 @@ __all__ = [
     "Size",
     "Time",
     "Words",
+    "check_extension",
+    "extend",
     "fixed_changes",
     "from_document",
     "in_run",
@@ -84,6 +87,9 @@ __all__ = [
 ]
 
 S = TypeVar("S", bound="Settings")
+
+_models: Final[list[type[Settings]]] = []
+"""All of them, each behind those that it is made of."""
 
 _EXPECTED: Final = {
     "bool_type": "true or false",
@@ -227,6 +233,7 @@ class Settings(BaseModel):
         for name, field in cls.model_fields.items():
             if not field.description:
                 raise TypeError(f"{cls.__name__}.{name} has no description: Field(…, description=…)")
+        _models.append(cls)
 
     @classmethod
     def part_of(cls, whole: Settings, **changes: Any) -> Self:
@@ -307,6 +314,29 @@ class Settings(BaseModel):
             case kind if kind in _EXPECTED:
                 what = f"expected {_EXPECTED[kind]}, not {kind_of(given)}"
         return InitErrorDetails(type=wrong(what), loc=place, input=given)
+
+
+def check_extension(model: type[Settings], more: type[Settings]) -> None:
+    """Check that :func:`extend` can add the members of a model to another.
+
+    Raises
+    ------
+    ValueError
+        Another one has a member of that name; a member has no default.
+    """
+    for name, field in more.model_fields.items():
+        if any(name in each.model_fields for each in _models if issubclass(each, model)):
+            raise ValueError(f"there is a key {key_of(name)!r} already")
+        if field.is_required():
+            raise ValueError(f"the key {key_of(name)!r} has no default, and files without it must stay valid")
+
+
+def extend(model: type[Settings], more: type[Settings]) -> None:
+    """Add the members of another model to a model, and so to all that are derived from it."""
+    for each in (each for each in _models if issubclass(each, model)):
+        each.__pydantic_fields__.update({name: copy(field) for name, field in more.model_fields.items()})
+    for each in _models:  # what has one of them inside has its schema inside, too
+        each.model_rebuild(force=True)
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:

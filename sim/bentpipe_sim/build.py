@@ -104,6 +104,13 @@ def _rtl(engine: EngineName) -> str:
     return digest_of([*sorted(rtl.rglob("*.py")), *(here / name for name in makers)])
 
 
+def _outside(shape: Shape) -> list[Path]:
+    """The sources of a switch's options from outside of bentpipe."""
+    from bentpipe_hdl.switch.options import options_of, sources_of
+
+    return sources_of(options_of(dict(shape.parameters).get("options", 0))) if shape.kind == "switch" else []
+
+
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
     """The shared library of a node; elaborated and compiled only if it isn't in the cache.
 
@@ -117,8 +124,8 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
 
 def _build_model(shape: Shape, engine: EngineName, sources: str) -> Path:
     """As :func:`build_model`; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
-    if not isinstance(shape, Shape):  # a test's own
-        sources = digest(sources, digest_of([Path(inspect.getfile(type(shape)))]))
+    own = _outside(shape) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]  # of tests
+    sources = digest(sources, digest_of(own)) if own else sources
     cache, maker = Cache(), _ENGINES[engine]
     amaranth = importlib.metadata.version("amaranth")
     index = f"index-{digest(engine, sources, str(shape), amaranth)}.json"

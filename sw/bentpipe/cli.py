@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
 from bentpipe.commands import commands
-from bentpipe.commands.command import Command
+from bentpipe.commands.command import Command, take_plugins
 from bentpipe.commands.parser import parse, parser
 from bentpipe.errors import BentpipeError, one_line
 from bentpipe.signals import exit_code, heeded
@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen: Command = given.chosen
             if chosen.prepares_hosts:
                 _prepare_hosts(sys.stderr.isatty() and not getattr(given, "json", False))
+            if hasattr(given, "plugins"):
+                take_plugins(given)
             return chosen.run(given)
     except KeyboardInterrupt as error:
         _say("interrupted", error)
@@ -117,6 +119,11 @@ def _failed(error: Exception, verbose: int) -> int:
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         _say(f"{place}{error.strerror or one_line(error)}", error)
+        return 1
+    from bentpipe.experiment.document.plugins import blamed
+
+    if where := blamed(error):
+        _say(f"{where}; -vv shows how it came there", error)
         return 1
     what = f"internal error: {type(error).__name__}: {one_line(error)}; -vv shows where, please report it"
     _say(what, error)

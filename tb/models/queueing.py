@@ -13,16 +13,23 @@ from math import comb
 import numpy as np
 
 __all__ = [
+    "batch_loss",
     "geo_d_1_k_found",
     "geo_d_1_k_loss",
     "geo_d_1_k_reach",
     "geo_d_1_k_wait",
     "geo_d_1_wait",
+    "markov_d_1_k_loss",
     "md_1_k_loss",
+    "mmpp_loss",
     "nd_d_1_k_loss",
     "nd_d_1_k_loss_by_enumeration",
     "nd_d_1_wait",
     "nd_d_1_wait_by_enumeration",
+    "nd_d_1_work_above",
+    "on_off_loss",
+    "periodic_loss",
+    "poisson_batch",
 ]
 
 
@@ -209,3 +216,134 @@ def nd_d_1_k_loss_by_enumeration(sources: int, period: int, service: int, places
                 begins.append(max(taken, begins[-1] + service if begins else 0))
             taken += 1
     return Fraction(lost, sources * period**sources)
+
+
+def _stationary(chain: np.ndarray) -> np.ndarray:
+    """The stationary distribution of a Markov chain, by elimination without subtractions (Grassmann, Taksar and Heyman
+    1985): small probabilities keep their digits."""
+    chain = chain.copy()
+    size = len(chain)
+    for k in range(size - 1, 0, -1):
+        chain[:k, k] /= chain[k, :k].sum()
+        chain[:k, :k] += np.outer(chain[:k, k], chain[k, :k])
+    found = np.zeros(size)
+    found[0] = 1.0
+    for k in range(1, size):
+        found[k] = found[:k] @ chain[:k, k]
+    return found / found.sum()
+
+
+def markov_d_1_k_loss(loads: tuple[float, float], slots: tuple[float, float], service: int, places: int) -> float:
+    """The share of cells that are lost where a chain of two states modulates the arrivals (a discrete MMPP/D/1/K).
+
+    A slot has a cell with the load of the state, which lasts ``slots`` in the mean and changes behind a slot. A cell
+    takes ``service`` slots; one is lost that would wait ``places`` services or more, as of :func:`geo_d_1_k_loss`. Slot
+    by slot, state and wait are a Markov chain.
+    """
+    top = service * (places + 1)
+    chain = np.zeros((2 * top, 2 * top))
+    for state in (0, 1):
+        for wait in range(top):
+            taken = wait < service * places
+            for comes, share in ((True, loads[state]), (False, 1 - loads[state])):
+                after = max(wait + (service if comes and taken else 0) - 1, 0)
+                for other in (0, 1):
+                    changes = 1 / slots[state] if other != state else 1 - 1 / slots[state]
+                    chain[state * top + wait, other * top + after] += share * changes
+    found = _stationary(chain).reshape(2, top)
+    arrivals = found * np.array(loads)[:, None]
+    return float(arrivals[:, service * places :].sum() / arrivals.sum())
+
+
+def poisson_batch(rate: float, most: int = 60) -> np.ndarray:
+    """The probabilities of 0, 1, ... cells in a slot, Poisson distributed."""
+    return np.array([math.exp(-rate + k * math.log(rate) - math.lgamma(k + 1)) for k in range(most)])
+
+
+def batch_loss(batches: list[np.ndarray], changes: np.ndarray, places: int) -> float:
+    """The share of cells that are lost in slots with a batch each: its cells come one by one, one is lost that finds
+    ``places`` cells there, then one leaves (a D-BMAP/D/1/K).
+
+    Parameters
+    ----------
+    batches : list of array
+        The probabilities of 0, 1, ... cells, for each state.
+    changes : array
+        From a state to the next, behind the slot.
+    """
+    states = len(batches)
+    chain = np.zeros((states * places, states * places)) if places > 1 else np.array(changes, dtype=float)
+    lost = np.zeros((states, places))
+    for state, batch in enumerate(batches):
+        for queued in range(places):
+            after = np.zeros(places)
+            for count, share in enumerate(batch):
+                after[max(min(queued + count, places) - 1, 0)] += share
+                lost[state, queued] += share * max(queued + count - places, 0)
+            if places > 1:
+                row = np.outer(changes[state], after / after.sum()).ravel()
+                chain[state * places + queued] = row
+    found = _stationary(chain).reshape(states, places)
+    means = np.array([batch @ np.arange(len(batch)) for batch in batches])
+    return float((found * lost).sum() / (found.sum(axis=1) @ means))
+
+
+def mmpp_loss(rates: tuple[float, float], changes: tuple[float, float], places: int) -> float:
+    """:func:`batch_loss` of a D-MMPP of two states: Poisson batches with the rate of the state, which is left with the
+    probability ``changes``."""
+    one, two = changes
+    return batch_loss([poisson_batch(rate) for rate in rates], np.array([[1 - one, one], [two, 1 - two]]), places)
+
+
+def on_off_loss(sources: int, on: float, off: float, places: int) -> float:
+    """:func:`batch_loss` of sources that have a cell in each slot while they are on, for ``on`` slots in the mean."""
+    changes = np.zeros((sources + 1, sources + 1))
+    for there in range(sources + 1):
+        for stay in range(there + 1):
+            for come in range(sources - there + 1):
+                share = _binomial(there, stay, 1 - 1 / on) * _binomial(sources - there, come, 1 / off)
+                changes[there, stay + come] += share
+    return batch_loss([np.eye(sources + 1)[there] for there in range(sources + 1)], changes, places)
+
+
+def periodic_loss(sources: int, period: int, places: int) -> float:
+    """The share of cells that are lost in N*D/D/1/K in slots as of :func:`batch_loss`: each source has a cell every
+    ``period`` slots, in a slot that is any of them as likely; the mean over these in the periodic steady state.
+
+    A period leads from the queue at its beginning to that at its end, and for each choice of slots one queue leads to
+    itself: so the sum over all queues, of those that come back to it, has each choice once."""
+    lost, queued = 0.0, np.arange(places)
+    for begin in range(places):
+        states = np.zeros((sources + 1, places))  # sources that have not shown, queued
+        losses = np.zeros_like(states)
+        states[sources, begin] = 1.0
+        for slot in range(period):
+            after, more = np.zeros_like(states), np.zeros_like(states)
+            for left in range(sources + 1):
+                for new in range(left + 1):
+                    share = _binomial(left, new, 1 / (period - slot))
+                    if share:
+                        there = states[left] * share
+                        to = np.maximum(np.minimum(queued + new, places) - 1, 0)
+                        np.add.at(after[left - new], to, there)
+                        np.add.at(
+                            more[left - new], to, losses[left] * share + there * np.maximum(queued + new - places, 0)
+                        )
+            states, losses = after, more
+        lost += losses[0, begin]
+    return lost / sources
+
+
+def nd_d_1_work_above(sources: int, period: float, level: float) -> float:
+    """The probability that there are more than ``level`` services of work in N*D/D/1 with any phases.
+
+    Roberts, Mocci and Virtamo, Broadband Network Teletraffic, 1996.
+    """
+    return sum(
+        comb(sources, n)
+        * ((n - level) / period) ** n
+        * (1 - (n - level) / period) ** (sources - n)
+        * (period - sources + level)
+        / (period - n + level)
+        for n in range(math.floor(level) + 1, sources + 1)
+    )

@@ -4,6 +4,7 @@ import pytest
 
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
+from soak.losses import Point, measured, modulated
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,15 @@ def test_what_theory_predicts_is_in_the_99_percent_interval(name, changes):
     for row in rows:
         assert row["holds"], row
         assert row["half"] < 0.25 * row["predicted"]  # the interval says something
+
+
+def test_losses_of_a_modulated_source_are_near_the_exact_ones():
+    """A short form of ``soak.losses``: one point of the queue that no experiment of the catalogue has."""
+    exact, experiment, settings = modulated(0.8, 4)
+    found = measured(Point("MMPP/D/1/K", 0.8, 4, exact, experiment, settings), seeds=6, cells=900)
+    assert exact == pytest.approx(0.30811, abs=1e-5)
+    assert abs(found.mean - exact) < 2 * found.half
+    assert found.half < 0.2 * exact
 
 
 def test_histograms_are_in_the_results_and_say_what_the_sums_do():

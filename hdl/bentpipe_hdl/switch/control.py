@@ -16,6 +16,7 @@ from bentpipe_hdl.plcp import FramesName
 from bentpipe_hdl.registers import Bus, RegisterMap, check_vcs
 from bentpipe_hdl.settings import CELLS, COUNT, IN_RUN, NUMBER, RATE, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.switch.options import OPTIONS, Setup, options_of
+from bentpipe_hdl.switch.options.base import Option
 from bentpipe_hdl.switch.options.credits.control import MOST_SHARE, CreditSettings
 from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_hdl.switch.options.oam.control import OamPoint, OamSettings, OamSwitchSettings
@@ -294,7 +295,6 @@ def options_for(setup: Setup) -> int:
     return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
-@cache
 def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, options: int = 0) -> RegisterMap:
     """The registers of a switch with so many VCs, cells of buffer and ports, and these options.
 
@@ -308,7 +308,12 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
         raise ValueError(f"cells must be from 1 to {MOST_CELLS}, not {cells!r}")
     if not 1 <= ports <= 16:
         raise ValueError(f"ports must be from 1 to 16, not {ports!r}")
-    given = options_of(options)
+    return _registers(vcs, cells, ports, options, options_of(options))
+
+
+@cache
+def _registers(vcs: int, cells: int, ports: int, options: int, given: tuple[Option, ...]) -> RegisterMap:
+    """The map of one shape: the same object for all nodes of it."""
     return RegisterMap(
         "switch",
         "BPSW",

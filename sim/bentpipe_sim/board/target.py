@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from bentpipe_hdl.switch.options import passed_on
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
@@ -90,7 +91,12 @@ def _simulated(plan: Plan) -> Pipe:
     # A process of its own: software knows boards by their line alone
     command = [sys.executable, "-m", "bentpipe_boards.simulated", plan.to_json()]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **passed_on()},
     )
     assert process.stdout is not None
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 __all__ = ["Alarm", "Application", "Fact", "FlowEndpoints", "Program", "Site", "Socket", "SocketPair"]
 
 Fact = int | float | str
@@ -55,6 +57,7 @@ class Socket:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Program:
     """Drives one socket.
 
@@ -98,6 +101,7 @@ class Program:
         return 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Alarm:
     """Something that rings at a time, whatever becomes of sockets."""
 
@@ -186,6 +190,7 @@ class FlowEndpoints:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Application(Program):
     """What runs between the two hosts of a flow; every flow needs an instance of its own.
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from bentpipe.apps.app import Application, Fact, Socket
 from bentpipe.apps.settings import BLOCKS, BOUNDS, OCTETS, SPAN, TIMES, AppSetting, Column, FlowRequest, Problem, Report
 from bentpipe.declarations import REQUIRED
@@ -79,6 +81,7 @@ def blocks_fit(given: FlowRequest) -> Problem:
     return None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BlockSource(Application):
     """Writes blocks when they are due. A block that is due while an earlier one still waits for the socket is late:
     it is written in its turn, or left out.

@@ -78,6 +78,28 @@ class RandomStream:
         """Exponentially distributed with this mean, rounded up: 1 at least."""
         return 1 - int(mean * math.log(1.0 - self._random.random()))
 
+    def geometric(self, mean: int) -> int:
+        """Geometrically distributed with this mean: 1 at least."""
+        if mean <= 1:
+            return 1
+        return 1 + int(math.log(1.0 - self._random.random()) / math.log1p(-1.0 / mean))
+
+    def poisson(self, mean: float) -> int:
+        """Poisson distributed with this mean."""
+        count = 0
+        while mean > 0.0:  # a sum of parts whose exponentials are numbers
+            part = mean if mean < 16.0 else 16.0
+            mean -= part
+            left, product = math.exp(-part), self._random.random()
+            while product > left:
+                count += 1
+                product *= self._random.random()
+        return count
+
+    def gauss(self) -> float:
+        """Normally distributed: mean 0, variance 1."""
+        return self._random.gauss(0.0, 1.0)
+
     def draw(self, distribution: Distribution) -> int:
         """A number of this distribution: 1 at least."""
         name = distribution.name

@@ -1,4 +1,5 @@
-"""All applications by name. Every module beside this one that has an ``APPLICATION`` is one."""
+"""All applications by name. Every module beside this one that has an ``APPLICATION`` is one; those from outside of
+bentpipe come by :func:`add`."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from typing import Final
 import bentpipe.apps
 from bentpipe.apps.app import Application
 from bentpipe.apps.settings import ApplicationSpec, AppSetting, FlowRequest, Problem, Report
+from bentpipe.errors import BentpipeError
 from bentpipe.ip.udp import datagram_octets
 from bentpipe_hdl.units import SIZE, TIME
 
-__all__ = ["APPLICATIONS", "COMMON", "KEYS", "REPORTS", "check", "make", "reported"]
+__all__ = ["APPLICATIONS", "COMMON", "REPORTS", "add", "check", "keys", "make", "reported"]
 
 COMMON: Final = (
     AppSetting("size", SIZE, None, "how much to send; without it the flow is endless", ends=True),
@@ -38,11 +40,28 @@ def _found() -> dict[str, ApplicationSpec]:
 APPLICATIONS: Final[dict[str, ApplicationSpec]] = _found()
 """By name."""
 
-KEYS: Final = tuple(sorted({setting.name for kind in APPLICATIONS.values() for setting in kind.settings}))
-"""The names of all their settings."""
-
 REPORTS: Final[dict[str, Report]] = {k.name: k.report for k in APPLICATIONS.values() if k.report is not None}
 """What they report, by the application."""
+
+
+def add(kind: ApplicationSpec) -> None:
+    """Add an application from outside of bentpipe.
+
+    Raises
+    ------
+    ValueError
+        Its name is taken.
+    """
+    if kind.name in APPLICATIONS:
+        raise ValueError(f"there is an application {kind.name!r} already")
+    APPLICATIONS[kind.name] = kind
+    if kind.report is not None:
+        REPORTS[kind.name] = kind.report
+
+
+def keys() -> list[str]:
+    """Return the names of all applications' settings."""
+    return sorted({setting.name for kind in APPLICATIONS.values() for setting in kind.settings})
 
 
 def check(name: str, given: FlowRequest) -> Problem:
@@ -64,8 +83,20 @@ def check(name: str, given: FlowRequest) -> Problem:
 
 
 def make(name: str, given: FlowRequest) -> Application:
-    """The application of one flow; its settings have been checked."""
-    return APPLICATIONS[name].make(given)
+    """The application of one flow; its settings have been checked.
+
+    Raises
+    ------
+    BentpipeError
+        What the declaration makes is no application.
+    """
+    made = APPLICATIONS[name].make(given)
+    if not isinstance(made, Application):
+        kind = type(made).__name__
+        raise BentpipeError(
+            f"application {name!r}: makes {kind}, which is not derived from bentpipe.apps.app.Application"
+        )
+    return made
 
 
 def reported(app: str) -> tuple[str, ...]:

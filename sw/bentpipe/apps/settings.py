@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.draws import DISTRIBUTIONS, Distribution
@@ -168,6 +169,8 @@ class FlowRequest:
         The experiment's, and that of the flow in it: what random numbers depend on.
     sinks : int
         Hosts that receive.
+    folder : Path or None
+        That of the experiment's file, from which on files are named.
     """
 
     protocol: str
@@ -180,6 +183,7 @@ class FlowRequest:
     seed: int = 1
     number: int = 0
     sinks: int = 1
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from typing import Final, final
 
-from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
+from bentpipe.apps.blocks import LATE_BLOCKS
 from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import TIMES, ApplicationSpec, AppSetting, FlowRequest, Problem
+from bentpipe.apps.slot_source import SlotSource, one_cell
 from bentpipe.declarations import REQUIRED
-from bentpipe.ip.udp import CELL_STAMP_OCTETS
 from bentpipe_hdl.units import RATE, SHARE
 
 __all__ = ["APPLICATION", "Slots"]
 
-_BITS_A_CELL_PS: Final = 424 * 10**12
-_HALF_TICK_PS: Final = 88_475
-
 
 @final
-class Slots(BlockSource):
-    """A datagram of one cell in some of the slots of a line, which are numbered from the beginning of time.
+class Slots(SlotSource):
+    """Cells in slots of a line, each slot with the same probability, or every so many slots.
 
     Parameters
     ----------
@@ -45,23 +42,15 @@ class Slots(BlockSource):
         size_octets: int | None = None,
         duration_ps: int = 0,
     ) -> None:
-        super().__init__("slots", size_octets, duration_ps, False)
-        if rate_bps < 1:
-            raise ValueError(f"rate_bps must be at least 1, not {rate_bps!r}")
+        super().__init__("slots", rate_bps, size_octets, duration_ps)
         if not 0.0 <= load <= 1.0 or (load == 0.0) == (period == 0) or period < 0:
             raise ValueError("give a load above 0 and up to 1, or a period of a slot and more")
-        self.rate_bps = rate_bps
         self.period = period
         self.rounds = rounds
         self.draws = draws
         self.empty = math.log1p(-load) if 0.0 < load < 1.0 else 0.0  # the logarithm of the probability of an empty slot
-        self.slot = 0
         self.base = 0  # the slot with which the present phase began
         self.sent = 0  # cells with it
-
-    def _slot_ps(self) -> int:
-        """When the slot begins: in the middle of its first tick, so that no rounding makes another of it."""
-        return -(-self.slot * _BITS_A_CELL_PS // self.rate_bps) + _HALF_TICK_PS
 
     def _gap(self) -> int:
         if self.empty == 0.0:
@@ -69,14 +58,14 @@ class Slots(BlockSource):
         return 1 + int(math.log(1.0 - self.draws.share()) / self.empty)
 
     def begin(self, now_ps: int) -> int:
-        first = -(-now_ps * self.rate_bps // _BITS_A_CELL_PS)
+        first = self.first_slot(now_ps)
         if self.period:
             self.base = -(-first // self.period) * self.period
             self.slot = self.base + self.draws.uniform(0, self.period - 1)
             self.sent = 1
         else:
             self.slot = first - 1 + self._gap()
-        return self._slot_ps()
+        return self.slot_ps()
 
     def after(self, due_ps: int) -> int:
         if not self.period:
@@ -88,29 +77,27 @@ class Slots(BlockSource):
         else:
             self.slot += self.period
             self.sent += 1
-        return self._slot_ps()
+        return self.slot_ps()
 
     def again(self, now_ps: int) -> int:
         """In the slots to come, given that those that were had no more than they had. What follows from a phase that
         has shown stays."""
-        first = (now_ps - _HALF_TICK_PS) * self.rate_bps // _BITS_A_CELL_PS + 1
+        first = self.slot_behind(now_ps)
         if not self.period:
             self.slot = first - 1 + self._gap()
         elif self.sent == 1:
             self.slot = self.draws.uniform(max(first, self.base), self.base + self.period - 1)
         else:
             return 0
-        self.due_ps = self._slot_ps()
+        self.due_ps = self.slot_ps()
         return self.end_ps if self.end_ps and self.due_ps >= self.end_ps else self.due_ps
-
-    def draw(self) -> int:
-        return CELL_STAMP_OCTETS
 
 
 def _check(given: FlowRequest) -> Problem:
     load, period, rounds = (given.values[name] for name in ("load", "period", "rounds"))
-    if given.datagram != CELL_STAMP_OCTETS:
-        return "datagram", f"slots has datagrams of one cell: give datagram = {CELL_STAMP_OCTETS}"
+    problem = one_cell("slots", given)
+    if problem:
+        return problem
     if load is None and period is None:
         return "", "slots needs 'load' or 'period'"
     if load is not None and period is not None:

@@ -32,6 +32,8 @@ SDU: Final = 9188
 """Octets that fill 192 cells."""
 _ACK = 40
 _RATE: Final = 149_760_000
+_LOST_A_SECOND: Final = 1000
+_MOST_RECORDS: Final = 10**6
 _SATELLITE_PS: Final = 267 * 10**9
 _LAN = (
     "network.lines.satellite.delay=40 us",
@@ -51,6 +53,8 @@ TITLES = {
     "cells-3flows": "3 flows, a third of the line each, no hosts",
     "cells-15flows": "15 flows in turn over switches of 16 ports, no hosts",
     "cells-overload": "3 flows, a whole line each, two thirds dropped, no hosts",
+    "cells-losses": "3 flows, 1,000 cells dropped a second, no hosts",
+    "cells-records": "the same with a record of each lost cell",
     "sonet-3": "an OC-3c SONET line full of cells both ways, two NICs included",
     "sonet-12": "an OC-12c SONET line full of cells both ways, two NICs included",
     "hosts-1flow": "1 flow, everything included, over the satellite",
@@ -63,6 +67,8 @@ GOALS = {
     "cells-3flows": (0.1, 0.05),
     "cells-15flows": (0.12, 0.05),
     "cells-overload": (0, 0),
+    "cells-losses": (0, 0),
+    "cells-records": (0, 0),
     "sonet-3": (1.0, 0.25),
     "sonet-12": (2.5, 0.5),
     "hosts-1flow": (0.12, 0.07),
@@ -111,16 +117,20 @@ def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], 
 def _cells(case: str) -> Network:
     """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
 
-    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it.
+    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it: with
+    "losses" and "records" by so much that the switch drops 1,000 cells a second.
     """
     experiment = _experiment("1flow" if case == "1flow" else "3flows")
     network, nics, vcs = build_network(experiment)
     if case != "overload":
+        above = _LOST_A_SECOND / (_RATE / 424) if case in ("losses", "records") else 0.0
         for flow in experiment.flows:
             nic = nics[flow.source]
             sent = nic.sends[vcs[flow.vc]]
-            nic.sends[vcs[flow.vc]] = replace(sent, period=nic.period * len(experiment.flows))
+            nic.sends[vcs[flow.vc]] = replace(sent, period=int(nic.period * len(experiment.flows) / (1 + above)))
     network.start()
+    if case == "records":
+        network.record_losses(_MOST_RECORDS)
     loop = network.loop
     for key, flow in enumerate(experiment.flows):
         source, sink = nics[flow.source].index, nics[flow.sink].index
@@ -198,7 +208,8 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
     result: dict[str, Any] = {"case": case}
     if kind in ("cells", "sonet"):
         network = network_of(case)
-        run, begin = network.run, 1  # the satellite's line is full
+        begin = 10 if flows in ("losses", "records") else 1  # the satellite's line is full, and the buffer
+        run = network.run
         run(begin * PS)
         spent = in_tenths(run, begin, seconds)
         check = network.check_conservation

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import logging
 
-from bentpipe.commands.command import Command
+from bentpipe.commands.command import Command, plugin_option
 
 __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    plugin_option(parser)
     what = "an id of the catalogue or a file: the nodes that it needs; without any, those that most need"
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=what)
     parser.add_argument("--force", action="store_true", help="delete the cache first")

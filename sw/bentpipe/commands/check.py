@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from bentpipe.commands.command import Command, json_option, print_json
+from bentpipe.commands.command import Command, json_option, plugin_option, print_json
 from bentpipe.errors import BentpipeError, one_line
 
 __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    plugin_option(parser)
     json_option(parser)
     parser.add_argument("names", nargs="+", metavar="NAME|FILE", help="experiment files, or names from the catalogue")
 

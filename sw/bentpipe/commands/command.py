@@ -36,6 +36,7 @@ __all__ = [
     "length_ps",
     "one_case",
     "pcap_option",
+    "plugin_option",
     "print_json",
     "run_folder_options",
     "say_report",
@@ -44,6 +45,7 @@ __all__ = [
     "set_option",
     "settings_options",
     "take_options",
+    "take_plugins",
     "target_option",
     "write_file",
 ]
@@ -215,8 +217,34 @@ def settings_options(parser: argparse.ArgumentParser) -> None:
     length_options(parser)
 
 
+def plugin_option(parser: argparse._ActionsContainer) -> None:
+    """``--plugin``: taken before the command runs (:func:`take_plugins`)."""
+    parser.add_argument(
+        "--plugin",
+        dest="plugins",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="Python file or package folder with models of your own: applications, window growths, switch options "
+        "(may be repeated)",
+    )
+
+
+def take_plugins(given: argparse.Namespace) -> None:
+    """Load what ``--plugin`` names, and what packages install; ``[plugins]`` of the experiment has the former, too."""
+    from bentpipe.experiment.document import plugins
+
+    plugins.installed()
+    for text in given.plugins:
+        name = Path(text).resolve().stem.replace("-", "_")
+        plugins.load(name, Path(text))
+        if hasattr(given, "settings"):
+            given.settings.append(f"plugins.{name}={json.dumps(text)}")
+
+
 def set_option(parser: argparse.ArgumentParser) -> None:
-    """``--set``."""
+    """``--set`` and ``--plugin``."""
+    plugin_option(parser)
     parser.add_argument(
         "--set",
         dest="settings",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bentpipe.commands.command import Command, console
+from bentpipe.commands.command import Command, console, plugin_option
 from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    plugin_option(parser)
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="topic to explain (default: list the topics)")
 
 

@@ -1,9 +1,10 @@
-"""``bentpipe new``: an experiment of one's own, on top of one of the catalogue."""
+"""``bentpipe new``: an experiment of one's own, on top of one of the catalogue, or a model of one's own."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import keyword
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,16 +16,35 @@ from bentpipe.errors import BentpipeError
 
 __all__ = ["COMMAND"]
 
+_KINDS: Final = {
+    "application": ("bentpipe.applications", "APPLICATION"),
+    "growth": ("bentpipe.growths", "REGISTRATION"),
+    "switch-option": ("bentpipe.switch_options", "OPTIONS"),
+}
+"""Kinds of models: the group of their entry points, and what it names."""
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+
 _TABLES: Final = ("network.switches", "network.lines", "network.hosts")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="file to write, for example my-study.toml")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE|NAME",
+        help="file to write, for example my-study.toml; with --plugin the name of the model, and of its folder",
+    )
+    parser.add_argument(
+        "--plugin",
+        dest="model",
+        choices=[*_KINDS],
+        help="write a model that works as it is, with an experiment, a test and what makes it a package",
+    )
     parser.add_argument(
         "--from",
         dest="base",
         metavar="ID|FILE",
-        default="acts-3flows",
         help="experiment to extend (default: acts-3flows)",
     )
     parser.add_argument("--whole", action="store_true", help="copy that experiment's file instead of extending it")
@@ -36,12 +56,15 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import load_cases
 
     file: Path = given.file
+    if given.model:
+        return _new_model(given)
+    base_name = given.base or "acts-3flows"
     if file.suffix != ".toml":
         raise BentpipeError(f"{file}: the name of an experiment's file ends in .toml")
     if file.exists() and not given.force:
         raise BentpipeError(f"{file}: already exists; give another name, or --force to replace it")
-    base = find(given.base)
-    load_cases(given.base)  # one that is wrong is nothing to begin with
+    base = find(base_name)
+    load_cases(base_name)  # one that is wrong is nothing to begin with
     own = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")
     if not own:
         raise BentpipeError(f"{file}: a name needs a letter or a digit")
@@ -49,13 +72,49 @@ def _run(given: argparse.Namespace) -> int:
         document, text = read_document(base)
         beside = document.get(EXTENDS)
         if beside is not None and (base.parent / beside).is_file() and base.parent.resolve() != file.parent.resolve():
-            raise BentpipeError(f"{given.base}: extends {beside}, which is beside it: copy both, or do not use --whole")
+            raise BentpipeError(f"{base_name}: extends {beside}, which is beside it: copy both, or do not use --whole")
     else:
-        name = given.base if base.stem == given.base else str(base.resolve())
+        name = base_name if base.stem == base_name else str(base.resolve())
         text = "".join(f"{line}\n" for line in _extending(name, own, read_extended(base)[0]))
     write_file(file, text)
     name = shlex.quote(str(file))
     print(f"{file}: written. Change it, then: bentpipe check {name}; bentpipe run {name}")
+    return 0
+
+
+def _new_model(given: argparse.Namespace) -> int:
+    """Write the folder of a model: module, experiment, test, ``pyproject.toml``."""
+    folder: Path = given.file
+    name, kind = folder.name, given.model.replace("-", "_")
+    for option, is_there in (("--from", given.base is not None), ("--whole", given.whole)):
+        if is_there:
+            raise BentpipeError(f"{option}: is for experiments, not for --plugin")
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise BentpipeError(f"{name}: the name of a model has small letters, digits and _, and begins with a letter")
+    if folder.exists() and not given.force:
+        raise BentpipeError(f"{folder}: already exists; give another name, or --force to replace its files")
+    group, entry = _KINDS[given.model]
+    words = {
+        "my_model": name,
+        "MyModel": "".join(part.capitalize() for part in name.split("_")),
+        "ENTRY_GROUP": group,
+        "ENTRY_OBJECT": entry,
+    }
+    files = {
+        f"{name}.py": f"{kind}.py",
+        f"{name}.toml": f"{kind}.toml",
+        f"test_{name}.py": f"{kind}_test.py",
+        "pyproject.toml": "pyproject.toml",
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BentpipeError(f"{folder}: {error.strerror or error}") from None
+    for file, template in files.items():
+        text = (_TEMPLATES / template).read_text(encoding="utf-8")
+        write_file(folder / file, re.sub("|".join(words), lambda found: words[found[0]], text))
+    shown = shlex.quote(str(folder))
+    print(f"{folder}: written ({', '.join(files)}). Try it: bentpipe run {shown}/{name}.toml; python -m pytest {shown}")
     return 0
 
 
@@ -101,4 +160,6 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-COMMAND = Command("new", "Create an experiment file that extends one of the catalogue.", _run, _arguments)
+COMMAND = Command(
+    "new", "Create an experiment file that extends one of the catalogue, or a model of one's own.", _run, _arguments
+)

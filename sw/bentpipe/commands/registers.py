@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bentpipe.commands.command import Command, print_json
+from bentpipe.commands.command import Command, plugin_option, print_json
 from bentpipe.commands.shape import shape_of, shape_option
 from bentpipe.errors import BentpipeError
 
@@ -12,6 +12,7 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    plugin_option(parser)
     parser.add_argument(
         "kind", nargs="?", metavar="KIND", help="kind of node: nic, switch, link or sonet (default: all)"
     )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.commands.command import Command, console, json_option, print_json, say_report
+from bentpipe.commands.command import Command, console, json_option, plugin_option, print_json, say_report
 
 if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
@@ -16,6 +16,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
+    plugin_option(parser)
     parser.add_argument("folder", type=Path, metavar="DIR")
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bentpipe.commands.command import Command, write_file
+from bentpipe.commands.command import Command, plugin_option, write_file
 from bentpipe.commands.shape import shape_of, shape_option
 from bentpipe.errors import BentpipeError
 
@@ -17,6 +17,7 @@ _WIDTHS = {"sonet": 416}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    plugin_option(parser)
     parser.add_argument("kind", metavar="KIND", help="kind of node: nic, switch, link or sonet")
     shape_option(parser)
     parser.add_argument(

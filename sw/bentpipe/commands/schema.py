@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bentpipe.commands.command import Command, print_json
+from bentpipe.commands.command import Command, plugin_option, print_json
 
 __all__ = ["COMMAND"]
 
@@ -15,4 +15,4 @@ def _run(given: argparse.Namespace) -> int:
     return print_json(json_schema())
 
 
-COMMAND = Command("schema", "Print the JSON Schema of experiment files, for editors.", _run)
+COMMAND = Command("schema", "Print the JSON Schema of experiment files, for editors.", _run, plugin_option)

@@ -16,6 +16,7 @@ from typing import Any, SupportsIndex
 
 from bentpipe.errors import BentpipeError, ConfigError
 from bentpipe.experiment.build.faults import BuildError
+from bentpipe.experiment.document import plugins
 from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned, value_of
 from bentpipe.experiment.document.catalogue import find, read_extended
 from bentpipe.experiment.document.changes import Change, changes_between
@@ -25,7 +26,7 @@ from bentpipe.experiment.resolve.parse import parse_experiment
 from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe.results.folder import is_cases, is_sweep, read_run
 from bentpipe.results.knees import FIGURES
-from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.settings import Settings, key_of
 from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import kind_of, nearest
 
@@ -126,6 +127,10 @@ def experiment_of(folder: Path) -> Experiment:
         raise
     except BentpipeError as error:
         raise BentpipeError(f"{folder}: its experiment can't be run again: {error}") from None
+    before = {row["name"]: row["sha256"] for row in summary.get("plugins", ())}
+    for plugin in found.plugins:
+        if before.get(plugin.name, plugin.sha256) != plugin.sha256:
+            raise BentpipeError(f"{folder}: its plugin {plugin.name} is another one now: run it again")
     if found.document != summary["configuration"]:
         raise BentpipeError(f"{folder}: its experiment, {summary['file']}, has changed since: run it again")
     return found
@@ -176,6 +181,7 @@ class _File:
     def __init__(self, name: str) -> None:
         self.name = name
         self.path: Path = find(name)
+        plugins.installed()
         self.document, files = read_extended(self.path)
         base: Source | None = None
         for path, text in reversed(files):
@@ -263,6 +269,7 @@ class _File:
             _check_owner(setting, document, source.name)
         after, touched = assigned(document, settings, source.name)
         whole = dataclasses.replace(source, overrides={**source.overrides, **touched}, defaults={})
+        named = _load_plugins(after, whole)
         made = parse_experiment(after, whole, **vars(options))
         try:
             asked = settings or any(value is not None for value in vars(options).values())
@@ -277,7 +284,38 @@ class _File:
             changes.append(Change("experiment.duration", before, now))
         changes += changes_between(document, after, source.defaults)
         _check_build(made, whole)
-        return dataclasses.replace(made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes))
+        used = tuple(each for each in plugins.loaded() if each.name in named or _uses(made, each))
+        return dataclasses.replace(
+            made, file=self.name, full_ps=plain.duration_ps, changes=tuple(changes), plugins=used
+        )
+
+
+def _load_plugins(document: dict[str, Any], source: Source) -> list[str]:
+    """Load what ``[plugins]`` names; the names. What isn't a table of texts is for the reader of the document."""
+    table = document.get("plugins")
+    named: list[str] = []
+    for name, text in (table if isinstance(table, dict) else {}).items():
+        if isinstance(text, str):
+            key = f"plugins.{name}"
+            folder = None if key in source.overrides else source.owner(key).folder
+            try:
+                named.append(plugins.load(name, Path(text) if folder is None else folder / text).name)
+            except plugins.PluginError as error:
+                raise source.error(ConfigProblem(key, str(error))) from None
+    return named
+
+
+def _uses(experiment: Experiment, plugin: plugins.Plugin) -> bool:
+    """Whether an experiment uses something of an installed package."""
+    flows = experiment.flows
+    if any(flow.app in plugin.applications or (flow.tcp and flow.tcp.growth in plugin.growths) for flow in flows):
+        return True
+    switches = experiment.network.switches
+    tables: list[Settings] = [switch.settings for switch in switches]
+    tables += [port.settings for switch in switches for port in switch.ports]
+    tables += [vc.settings for vc in experiment.vcs]
+    keys = plugins.keys_of(plugin)
+    return any(getattr(t, k) != type(t).model_fields[k].default for t in tables for k in keys & t.members().keys())
 
 
 def _check_owner(setting: Assignment, document: dict[str, Any], name: str) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "Argument",
     "Test",
     "Word",
+    "add_tests",
 ]
 
 
@@ -133,7 +134,7 @@ def _test(kind: ApplicationSpec, test: apps.Test) -> Test:
     return Test(test.name, test.text, taken, kind, test)
 
 
-TESTS: Final = (
+TESTS: Final[list[Test]] = [
     *(_test(kind, test) for kind in APPLICATIONS.values() for test in kind.tests),
     Test(
         "sink",
@@ -143,5 +144,10 @@ TESTS: Final = (
             Argument("duration", "time", "as the parameter", "s"),
         ),
     ),
-)
+]
 """All kinds of traffic: those of the applications, and the sink."""
+
+
+def add_tests(kind: ApplicationSpec) -> None:
+    """Add the tests of an application from outside of bentpipe."""
+    TESTS.extend(_test(kind, test) for test in kind.tests)

@@ -30,7 +30,10 @@ _MAX_BUFFER: Final = 2**30 - 1
 _MAX_TIME_PS: Final = 10**15
 _GROUPS: Final = {name: block.name for block in BLOCKS for name in (block.name, *block.also)}
 _LEAVES: Final = tuple(word.name for word in CONNECTIONS)
-_TESTS: Final = {test.name: test for test in TESTS}
+
+
+def _tests() -> dict[str, Test]:
+    return {test.name: test for test in TESTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +253,7 @@ class _Reader:
     def _application(self, given: Given, default: Place) -> tuple[ApplicationSpec, dict[str, Any]]:
         """Return the application that makes a test's traffic, and its settings."""
         name, place = given.get("test", ("full", default))
-        test = _TESTS[name]
+        test = _tests()[name]
         assert test.kind is not None and test.test is not None
         settings = {key.removeprefix("test."): value for key, (value, _) in given.items() if key.startswith("test.")}
         settings |= test.test.fixed
@@ -283,7 +286,7 @@ class _Reader:
                 self._put(given, argument.name, self._value(argument, value), parameter.place)
         if "test" in given and "protocol" not in given:
             name, place = given["test"]
-            kind = _TESTS[name].kind
+            kind = _tests()[name].kind
             if kind is not None and "tcp" not in kind.protocols:
                 given["protocol"] = (kind.protocols[0], place)
         return given
@@ -305,9 +308,10 @@ class _Reader:
 
     def _test(self, value: Value, given: Given) -> None:
         name, arguments = self._call(value)
-        if name not in _TESTS:
-            raise self._unknown(value.place, "test", name, _TESTS)
-        test: Test = _TESTS[name]
+        known = _tests()
+        if name not in known:
+            raise self._unknown(value.place, "test", name, known)
+        test: Test = known[name]
         self._put(given, "test", name, value.place)
         for parameter in arguments:
             argument = self._find(parameter, test.arguments, f"argument of {name}")

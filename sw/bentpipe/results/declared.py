@@ -379,11 +379,15 @@ METRICS: Final = (
 
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
-_REPORTED: Final = {
-    column.name: Metric(column.name, column.head or column.name, column.unit, column.text, name, ("flow",))
-    for name, report in REPORTS.items()
-    for column in report.columns
-}
+
+def _reported(name: str) -> Metric | None:
+    """Return the declaration of a figure that an application reports."""
+    for app, report in REPORTS.items():
+        for column in report.columns:
+            if column.name == name:
+                return Metric(name, column.head or name, column.unit, column.text, app, ("flow",))
+    return None
+
 
 _UNITS: Final = {"_ps": "ps", "_bps": "b/s", "octets": "octets", "cells": "cells"}
 """What names of numbers in a flow's row begin or end with, and their units."""
@@ -392,7 +396,7 @@ _UNITS: Final = {"_ps": "ps", "_bps": "b/s", "octets": "octets", "cells": "cells
 def metric_of(name: str) -> Metric | None:
     """Return the declaration of a figure, by its name with or without what it is of; None of another number of a
     flow's row."""
-    return _BY_NAME.get(name) or _BY_NAME.get(name.rpartition(".")[2]) or _REPORTED.get(name.rpartition(".")[2])
+    return _BY_NAME.get(name) or _BY_NAME.get(name.rpartition(".")[2]) or _reported(name.rpartition(".")[2])
 
 
 def metrics_of(level: Level) -> list[Metric]:

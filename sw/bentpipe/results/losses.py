@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "Bursts", "bursts_by_vc", "loss_metrics", "loss_schema", "shares_at_least", "together"]
+__all__ = [
+    "COLUMNS",
+    "Bursts",
+    "autocorrelation",
+    "bursts_by_vc",
+    "cells_by_vc",
+    "loss_metrics",
+    "loss_schema",
+    "shares_at_least",
+    "timeline",
+    "together",
+]
 
 COLUMNS: Final = {
     "time_ps": ("int64", "simulated time, ps: that of the tick in which the cell was lost"),
@@ -82,13 +93,54 @@ class Bursts:
         }
 
 
-def bursts_by_vc(table: pa.Table) -> dict[str, Bursts]:
-    """Return the bursts of each VC that lost cells of PDUs."""
+def cells_by_vc(table: pa.Table) -> dict[str, list[int]]:
+    """Return the numbers of the lost cells of PDUs, rising, for each VC that lost some."""
     cells: dict[str, list[int]] = {}
     for vc, cell in zip(table["vc"].to_pylist(), table["cell"].to_pylist(), strict=True):
         if cell is not None:
             cells.setdefault(vc, []).append(cell)
-    return {vc: Bursts.of(sorted(numbers)) for vc, numbers in cells.items()}
+    return {vc: sorted(numbers) for vc, numbers in cells.items()}
+
+
+def bursts_by_vc(table: pa.Table) -> dict[str, Bursts]:
+    """Return the bursts of each VC that lost cells of PDUs."""
+    return {vc: Bursts.of(numbers) for vc, numbers in cells_by_vc(table).items()}
+
+
+def autocorrelation(cells: Sequence[int], sent: int, lags: Sequence[int]) -> list[float]:
+    """Return the autocorrelation of the losses of a VC.
+
+    Each cell that was sent is 1 where it was lost, else 0. With p lost in the mean, the value of a lag k is
+    (share of pairs k apart that were both lost - p^2) / (p (1 - p)).
+
+    Parameters
+    ----------
+    cells : Sequence[int]
+        Numbers of the lost cells, from 1.
+    sent : int
+        Cells sent.
+    lags : Sequence[int]
+        From 0 on, below ``sent``.
+
+    Raises
+    ------
+    ValueError
+        None or all were lost: there is no variance.
+    """
+    lost, p = set(cells), len(cells) / sent if sent else 0.0
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"{len(cells)} of {sent} cells were lost: their losses have no variance")
+    both = (sum(cell + lag in lost for cell in lost) / (sent - lag) for lag in lags)
+    return [(share - p * p) / (p * (1 - p)) for share in both]
+
+
+def timeline(table: pa.Table, end_ps: int, parts: int) -> tuple[list[float], dict[str, list[int]]]:
+    """Return the lost cells of each VC in equal parts of a time: when each part begins (ps), and counts by VC."""
+    counts: dict[str, list[int]] = {}
+    for vc, time in zip(table["vc"].to_pylist(), table["time_ps"].to_pylist(), strict=True):
+        own = counts.setdefault(vc, [0] * parts)
+        own[min(time * parts // max(end_ps, 1), parts - 1)] += 1
+    return [part * end_ps / parts for part in range(parts)], counts
 
 
 def together(each: Mapping[str, Bursts]) -> Bursts:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.document.plugins import rows_of
 from bentpipe.experiment.document.words import key_in_words
 from bentpipe.experiment.resolve.specs import Experiment, plain
 from bentpipe.experiment.run.run import versions
@@ -205,6 +206,7 @@ def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job
             plan.version,
             engine,
             plan.id,
+            tuple(rows_of(planned.experiment.plugins)),
         )
         for planned in sorted(left, key=length, reverse=True)
     ]

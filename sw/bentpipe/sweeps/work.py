@@ -57,6 +57,8 @@ class Job:
     engine : str
     id : str
         Of the sweep: reports of its runs lead to it.
+    plugins : tuple
+        That the experiment needs: name, file and hash of each.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Job:
     version: str
     engine: str
     id: str
+    plugins: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,10 @@ def work(job: Job) -> Outcome:
     who = f"{socket.gethostname()}:{os.getpid()}"
     if code_version() != job.version:
         raise OtherVersion(f"the worker {who} has bentpipe {code_version()}, and the sweep {job.version}")
+    if job.plugins:
+        from bentpipe.experiment.document.plugins import required
+
+        required(job.plugins, f"the worker {who}")
     experiment: Experiment = pickle.loads(job.experiment)
     if _seen(job):
         _perform(experiment, job, Path(job.sweep) / RUNS / job.name)

@@ -7,7 +7,7 @@ Not compiled: the class is made from the declarations, of which the files of :mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, make_dataclass
+from dataclasses import Field, field, make_dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from bentpipe.declarations import FLAG, Setting
@@ -16,7 +16,7 @@ from bentpipe.tcp.recovery import VARIANTS
 from bentpipe.tcp.settings import Registration
 from bentpipe_hdl.units import COUNT, SIZE, TIME
 
-__all__ = ["SETTINGS", "TcpConfig"]
+__all__ = ["SETTINGS", "TcpConfig", "add_growth"]
 
 _MS: Final = 10**9
 _S: Final = 10**12
@@ -27,9 +27,13 @@ def _choice(name: str, default: str, text: str, known: dict[str, Registration]) 
     return Setting(name, tuple(known), default, whole)
 
 
+def _growth() -> Setting:
+    return _choice("growth", "reno", "How the congestion window grows, and shrinks at a loss", GROWTHS)
+
+
 _GENERAL: Final = (
     _choice("variant", "reno", "How losses are found and sent again", VARIANTS),
-    _choice("growth", "reno", "How the congestion window grows, and shrinks at a loss", GROWTHS),
+    _growth(),
     Setting("mss", SIZE.within(0, 65495), 0, "Largest payload of a segment (also advertised); 0: the MTU less 40"),
     Setting("send_buffer", SIZE.within(1, 2**30 - 1), 10 * 2**20, "The sender's socket buffer"),
     Setting(
@@ -170,10 +174,10 @@ _GENERAL: Final = (
     ),
 )
 
-SETTINGS: Final = (
+SETTINGS: Final[list[Setting]] = [
     *_GENERAL,
     *(setting for kinds in (VARIANTS, GROWTHS) for kind in kinds.values() for setting in kind.settings),
-)
+]
 """Every setting, in the order in which they are documented."""
 
 
@@ -184,10 +188,21 @@ class _Checked:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __post_init__(self) -> None:
-        for setting in SETTINGS:
-            setting.check(getattr(self, setting.name))
+    def __init__(self, **settings: Any) -> None:
+        known = {setting.name: setting for setting in SETTINGS}
+        for name, value in settings.items():
+            if name not in known:
+                raise TypeError(f"TCP has no setting {name!r}")
+            known[name].check(value)
+        for name, setting in known.items():
+            object.__setattr__(self, name, settings.get(name, setting.default))
         self._check_together()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(vars(self).items(), key=lambda pair: pair[0])))
 
     @classmethod
     def of_read(cls, values: Mapping[str, Any]) -> Self:
@@ -244,8 +259,6 @@ if TYPE_CHECKING:
         is on.
         """
 
-        def __init__(self, **settings: Any) -> None: ...
-
 else:
     TcpConfig = make_dataclass(
         "TcpConfig",
@@ -253,4 +266,30 @@ else:
         bases=(_Checked,),
         namespace={"__module__": __name__},
         frozen=True,
+        init=False,
+        eq=False,
     )
+
+
+def add_growth(kind: Registration) -> None:
+    """Add a growth of the window from outside of bentpipe, and its settings to :class:`TcpConfig`.
+
+    Raises
+    ------
+    ValueError
+        Its name or that of a setting is taken.
+    """
+    if kind.name in GROWTHS:
+        raise ValueError(f"there is a growth {kind.name!r} already")
+    known = {setting.name for setting in SETTINGS}
+    for setting in kind.settings:
+        if setting.name in known:
+            raise ValueError(f"TCP has a setting {setting.name!r} already")
+    GROWTHS[kind.name] = kind
+    SETTINGS[1] = _growth()
+    SETTINGS.extend(kind.settings)
+    for setting in kind.settings:
+        made = make_dataclass("Made", [(setting.name, object, field(default=setting.default))])
+        fields: dict[str, Field[Any]] = vars(TcpConfig)["__dataclass_fields__"]
+        fields[setting.name] = vars(made)["__dataclass_fields__"][setting.name]
+        setattr(TcpConfig, setting.name, setting.default)  # of those that were made before

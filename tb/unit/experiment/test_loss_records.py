@@ -12,7 +12,7 @@ from bentpipe.experiment.run.run import run_experiment
 from bentpipe.plots.bursts import burst_figure
 from bentpipe.report.figures import figures_of
 from bentpipe.results.folder import RunFolder
-from bentpipe.results.losses import COLUMNS, Bursts, shares_at_least
+from bentpipe.results.losses import COLUMNS, Bursts, autocorrelation, shares_at_least, timeline
 from bentpipe.results.tables import cell_tables, loss_text
 from unit.experiment.test_cell_metrics import two_sources
 
@@ -136,4 +136,20 @@ def test_a_run_folder_keeps_them_for_python_the_report_and_plots(tmp_path):
     assert "Bursts of lost cells" in cell_tables(result.summary)
     assert "Bursts of lost cells" in (tmp_path / "out" / "report.html").read_text()
     figure = burst_figure(result)
-    assert figure is not None and len(figure.axes[0].lines) == 2
+    assert figure is not None and [len(axis.lines) for axis in figure.axes] == [2, 2, 2, 2]
+    times, counts = timeline(result.losses, 20 * 10**9, 4)
+    assert times == [0, 5e9, 10e9, 15e9]
+    assert {vc: sum(own) for vc, own in counts.items()} == {vc: run.metrics[f"{vc}.cells_lost"] for vc in "ab"}
+
+
+def test_losses_in_bursts_are_correlated_and_periodic_ones_alternate():
+    """Of 1200 cells each tenth pair, each second cell."""
+    pairs = [cell for cell in range(1, 1201) if cell % 20 in (5, 6)]
+    found = autocorrelation(pairs, 1200, [0, 1, 2, 20])
+    p = 0.1
+    expected = [1.0, (0.05 - p * p) / (p * (1 - p)), -p / (1 - p), 1.0]
+    assert found == pytest.approx(expected, abs=0.02)
+    assert autocorrelation(range(1, 1201, 2), 1200, [1, 2]) == pytest.approx([-1, 1], abs=0.01)
+    for cells in ([], range(1, 11)):
+        with pytest.raises(ValueError, match="no variance"):
+            autocorrelation(cells, 10, [1])

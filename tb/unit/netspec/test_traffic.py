@@ -281,7 +281,7 @@ def test_what_is_wrong_with_a_flow(keys: str, message: str) -> None:
         read(f'[[flow]]\nsource = "a"\nsink = "b"\n{keys}\n')
 
 
-def test_the_table_names_what_the_applications_take() -> None:
+def test_the_table_names_what_the_applications_take(tmp_path: Path) -> None:
     (variant,) = (a for a in PROTOCOLS["tcp"] if a.name == "variant")
     assert variant.choices == tuple(VARIANTS)
     forms = {"": 100, BOUNDS: (100, 100), DRAWN: Distribution("constant", 100)}
@@ -289,7 +289,15 @@ def test_the_table_names_what_the_applications_take() -> None:
         values = {s.name: s.choices[0] if s.choices else forms[s.form] for s in kind.settings}
         if kind.name == "slots":  # a load, or a period
             values |= {"load": 0.5, "period": None, "rounds": None}
-        assert make(kind.name, FlowRequest(kind.protocols[0], values, 1)).kind == kind.name
+        if kind.name == "markov":  # probabilities
+            values |= {"load": 0.5, "other_load": 0.0}
+        if kind.name == "mpareto":  # half of the range
+            values |= {"hurst": 0.8}
+        if "file" in values:
+            (tmp_path / "x").write_text("time,size\n0,100\n" if kind.name == "trace" else "100\n")
+            values |= {"file": "x", "of_vc": None}
+        given = FlowRequest(kind.protocols[0], values, 1, folder=tmp_path)
+        assert make(kind.name, given).kind == kind.name
 
 
 def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 from bentpipe_hdl.registered import Registered
 from bentpipe_hdl.registers import Register, Registers
+from bentpipe_hdl.settings import Settings
 
 __all__ = ["Fault", "Option", "Setup", "above_buffer"]
 
@@ -73,7 +75,10 @@ class Option(Registered):
     -------
     name : str
     bit : int
-        Its place in the word ``options`` of a switch's shape, which it alone has and keeps for ever.
+        Its place in the word ``options`` of a switch's shape, which it alone has and keeps for ever. An option from
+        outside of bentpipe has none of its own: it gets one when it is added.
+    switch_settings, port_settings, vc_settings : type of Settings or None
+        Of an option from outside of bentpipe: models whose members become keys of switches, ports and VCs.
     needs_port_queues : bool
         The switch counts what is queued for each port (:mod:`bentpipe_hdl.switch.core.port_queues`).
     tags_cells : bool
@@ -87,8 +92,13 @@ class Option(Registered):
         Names of what :meth:`sample` gives, and what each is.
     """
 
+    package = "bentpipe_hdl.switch.options"
+
     name: ClassVar[str]
-    bit: ClassVar[int]
+    bit: int
+    switch_settings: ClassVar[type[Settings] | None] = None
+    port_settings: ClassVar[type[Settings] | None] = None
+    vc_settings: ClassVar[type[Settings] | None] = None
     needs_port_queues: ClassVar[bool] = False
     changes_cells: ClassVar[bool] = False
     tags_cells: ClassVar[bool] = False
@@ -103,6 +113,13 @@ class Option(Registered):
         """What is wrong with the settings of a switch taken together, a line each."""
         del setup
         return iter(())
+
+    def hardware(self) -> Any:
+        """Return its hardware, a class derived from ``Plugin``.
+
+        Unless that is overridden it is ``PLUGIN`` of the module ``plugin`` beside its own.
+        """
+        return import_module(f"{type(self).__module__.rpartition('.')[0]}.plugin").PLUGIN
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         """Those of a switch with so many VCs, cells of buffer and ports."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from importlib import import_module
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Value
@@ -134,9 +133,9 @@ class Plugins(tuple[Plugin, ...]):
 
     @classmethod
     def of(cls, options: Iterable[Option]) -> Plugins:
-        """Return new plugins for these options: those of the module ``plugin`` beside each option's ``control``."""
+        """Return new plugins for these options: those that each option names as its hardware."""
         given = tuple(options)
-        kinds = dict.fromkeys(import_module(type(option).__module__[:-7] + "plugin").PLUGIN for option in given)
+        kinds = dict.fromkeys(option.hardware() for option in given)
         names = frozenset(option.name for option in given)
         return cls(sorted((kind(names) for kind in kinds), key=lambda plugin: plugin.order))
 

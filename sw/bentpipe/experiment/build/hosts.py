@@ -308,6 +308,7 @@ def _add_flows(
             flow.datagram,
             seed=experiment.seed,
             number=index,
+            folder=experiment.folder,
         )
         stage: FlowOrGroup
         with places.flow(index):

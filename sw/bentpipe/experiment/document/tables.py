@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from bentpipe.apps.registry import APPLICATIONS, KEYS
+from bentpipe.apps.registry import APPLICATIONS, keys
 from bentpipe.apps.settings import ApplicationSpec
 from bentpipe.declarations import Setting
 from bentpipe.experiment.document.assign import over
@@ -104,6 +104,14 @@ SERIES: Final = {
     **{name: text for option in OPTIONS for name, text in option.series.items()},
 }
 """Series that can be recorded: name and meaning."""
+
+
+def add_series(series: Mapping[str, str]) -> None:
+    """Add series that an option from outside of bentpipe records; their names, and what each is."""
+    SERIES.update(series)
+    what = RecordTable.model_fields["what"]
+    what.default = (*what.default, *series)
+
 
 METRICS: Final = {**{metric.name: metric.text for metric in metrics_of("run")}, "none": "no figure of ours"}
 """Figures of ours that a published one can be compared with."""
@@ -468,7 +476,7 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
 
     @classmethod
     def declared_keys(cls) -> Collection[str]:
-        return KEYS
+        return keys()
 
     @classmethod
     def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -478,9 +486,9 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
     def unknown_in(cls, given: Mapping[str, Any], key: str) -> str:
         app = given.get("app", _APP)
         own = [setting.name for setting in APPLICATIONS[app].settings]
-        if own and key in KEYS:
+        if own and key in keys():
             return f"{app} has no such setting{nearest(key, own)}"
-        return unknown_key(key, [*map(key_of, cls.model_fields), *KEYS])
+        return unknown_key(key, [*map(key_of, cls.model_fields), *keys()])
 
 
 def _wrong_app(app: object) -> str:
@@ -748,6 +756,9 @@ class Document(Cases, extra="forbid"):
 
     extends: str | None = Field(
         default=None, description="experiment of the catalogue, or file beside this one, that this one extends"
+    )
+    plugins: dict[Annotated[str, Pattern(r"[A-Za-z_]\w*", "a name has letters, digits and _ only")], str] = Field(
+        default={}, description="models of your own, by name: a Python file, or a package's folder"
     )
     experiment: ExperimentTable = Field(description="name, source and duration")
     network: NetworkTable = Field(description="switches, lines, hosts")

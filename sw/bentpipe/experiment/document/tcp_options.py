@@ -26,7 +26,7 @@ class TcpTable(DeclaredTable):
     @classmethod
     def declared(cls, given: Mapping[str, Any]) -> tuple[Setting, ...]:
         del given
-        return SETTINGS
+        return tuple(SETTINGS)
 
     @classmethod
     def declared_keys(cls) -> Collection[str]:

@@ -36,7 +36,7 @@ def read_flows(
     ConfigError
         There is no such host, path or VC; another flow has the name or the VC; the application doesn't work so.
     """
-    reader = _Reader(common, channels)
+    reader = _Reader(common, channels, problems.source.folder)
     with problems.gathered():
         reader.check_count(tables)
     problems.check()
@@ -51,8 +51,9 @@ def read_flows(
 
 
 class _Reader:
-    def __init__(self, common: HostsTable, channels: Channels) -> None:
+    def __init__(self, common: HostsTable, channels: Channels, folder: Path | None) -> None:
         self.flows: list[FlowSpec] = []
+        self._folder = folder
         self._common = common
         self._channels = channels
         self._hosts = {h.name: h for h in channels.network.hosts}
@@ -97,9 +98,9 @@ class _Reader:
             mtu,
             source.config.interface_queue,
             sinks=len(sinks),
+            folder=self._folder,
         )
-        problem = check(table.app, given)
-        if problem:
+        if problem := check(table.app, given):
             key, what = problem
             raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
         if several and table.return_vc is not None:
@@ -264,9 +265,9 @@ def read_traffic(
             connection.datagram,
             mtu,
             hosts[a].config.interface_queue,
+            folder=source.folder,
         )
-        problem = check(connection.app, given)
-        if problem:
+        if problem := check(connection.app, given):
             raise script.error(connection.where("test"), problem[1])
         own = {key: getattr(connection, key) for key in ("variant", "send_buffer", "receive_buffer")}
         options = common.tcp.given() | {key: value for key, value in own.items() if value is not None}

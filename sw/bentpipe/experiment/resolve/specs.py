@@ -21,6 +21,7 @@ from bentpipe_hdl.ticks import first_tick, ticks_to_ps
 if TYPE_CHECKING:
     from bentpipe.captures import CaptureSpec
     from bentpipe.experiment.document.changes import Change
+    from bentpipe.experiment.document.plugins import Plugin
     from bentpipe.tcp.config import TcpConfig
 
 __all__ = [
@@ -569,7 +570,7 @@ class Experiment:
     ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
     there. ``over_cases`` are published figures of all cases together. ``events`` are in the order of their times,
     ``profiles`` in that of the file. The ``metric`` of a published figure is the figure of ours beside it, ``""``:
-    none. ``tables`` are the places in the document, ``folder`` is
+    none. ``plugins`` are those that it names or uses. ``tables`` are the places in the document, ``folder`` is
     where files that it names are.
     """
 
@@ -604,6 +605,7 @@ class Experiment:
     events: tuple[EventSpec, ...] = ()
     profiles: tuple[ProfileSpec, ...] = ()
     splitting: SplittingTable | None = None
+    plugins: tuple[Plugin, ...] = ()
     tables: Tables = field(default=Tables(), compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False, metadata={_OF_A_MACHINE: True})
 

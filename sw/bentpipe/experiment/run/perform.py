@@ -118,7 +118,7 @@ def perform_cases(
         The summary over the cases, as in ``result.json``.
     """
     if not folder.begun:
-        folder.save(pack((tuple(experiments), tuple(settings), plots)))
+        folder.save(pack((tuple(experiments), tuple(settings), plots), experiments[0].plugins))
     head = cases_head(experiments, settings, versions())
     folder.put(head)
     summaries: list[dict[str, Any]] = []

@@ -279,7 +279,7 @@ class Run:
         self._spent_s, self._since = self._wall_s(), time.perf_counter()
         self._overrides.absorb()
         try:
-            folder.save(pack((self, self.built.save())))
+            folder.save(pack((self, self.built.save()), self.experiment.plugins))
         except OSError as error:
             _log.warning("%s: %s: the state is not saved; the run continues", error.filename, error.strerror or error)
 
@@ -559,8 +559,7 @@ def _sum_up(
         row.setdefault("sink", spec.sink)
     ledger, unexplained = _ledger(built)
     status, reason, verified = _outcome(built, flows, unexplained, end)
-    resolved = _resolved(experiment)
-    overrides = built.overrides
+    resolved, overrides = _resolved(experiment), built.overrides
     assert overrides is not None
     rates = overrides.rates_until(now)
     counted = {
@@ -623,6 +622,7 @@ def _sum_up(
         "splitting": end.split,
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
+        "plugins": [plain(plugin) for plugin in experiment.plugins],
         "configuration": experiment.document,
         "resolved": resolved,
     }
@@ -644,6 +644,7 @@ def _flow(report: Any) -> dict[str, Any]:
 def _resolved(experiment: Experiment) -> dict[str, Any]:
     data = plain(dataclasses.replace(experiment, events=(), profiles=()))
     for name in (
+        "plugins",
         "events",
         "profiles",
         "tables",

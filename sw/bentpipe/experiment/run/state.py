@@ -15,6 +15,7 @@ import io
 import json
 import os
 import pickle
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 from bentpipe.compiled import bare
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.document import plugins
 
 __all__ = ["StatePickler", "code", "copied", "given", "pack", "read_state", "taken", "unpickled"]
 
@@ -32,7 +34,8 @@ _PART: Final = 256
 
 
 def _in_two_steps(kind: type) -> bool:
-    if not f"{kind.__module__}.".startswith(_OURS) or issubclass(kind, tuple):
+    ours = f"{kind.__module__}.".startswith(_OURS) or plugins.is_of_plugin(kind)
+    if not ours or issubclass(kind, tuple):
         return False
     if kind.__reduce__ is not object.__reduce__ or kind.__reduce_ex__ is not object.__reduce_ex__:
         return False
@@ -68,6 +71,8 @@ class StatePickler(pickle.Pickler):
                 state = obj.__getstate__()
                 own, slots = state if isinstance(state, tuple) else (state, None)
                 members = {**(own or {}), **(slots or {})}
+                if hasattr(obj, "__mypyc_attrs__") and hasattr(obj, "__dict__"):  # derived from a compiled class
+                    members |= vars(obj)
                 names = tuple(members)
                 part += (obj, self._names.setdefault(names, names), *members.values())
                 done += 1
@@ -124,8 +129,8 @@ def code() -> str:
     return total.hexdigest()[:16]
 
 
-def pack(root: Any) -> bytes:
-    """What a file of a state has; errors as of :func:`taken`."""
+def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
+    """What a file of a state has, with the plugins that it needs; errors as of :func:`taken`."""
     import pyarrow as pa
 
     plain = taken(root)
@@ -134,6 +139,7 @@ def pack(root: Any) -> bytes:
         "bentpipe state": _FORMAT,
         "version": version("bentpipe"),
         "code": code(),
+        "plugins": plugins.rows_of(used),
         "octets": len(plain),
         "sha256": hashlib.sha256(body).hexdigest(),
     }
@@ -159,7 +165,7 @@ def read_state(path: Path) -> Any:
     try:
         head = json.loads(line)
         octets, digest, known = head["octets"], head["sha256"], head["bentpipe state"] == _FORMAT
-        writer, its = head["version"], head["code"]
+        writer, its, needs = head["version"], head["code"], head["plugins"]
     except (ValueError, KeyError, TypeError):
         raise BentpipeError(f"{path}: damaged: not a state") from None
     if not known or its != code():
@@ -169,4 +175,5 @@ def read_state(path: Path) -> Any:
         )
     if hashlib.sha256(body).hexdigest() != digest:
         raise BentpipeError(f"{path}: damaged: its checksum is wrong")
+    plugins.required(needs, str(path))
     return given(pa.decompress(body, octets, codec="zstd", asbytes=True))

@@ -1,6 +1,7 @@
 """How the congestion window grows, and by how much it shrinks: one file a way, found by being here.
 
-Each file has a ``REGISTRATION``; nothing else names it.
+Each file has a ``REGISTRATION``; nothing else names it. Those from outside of bentpipe come by
+:func:`bentpipe.tcp.config.add_growth`.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 __all__ = ["Growth"]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Growth:
     """The congestion window and the slow-start threshold of one sender.
 

@@ -1,0 +1,1 @@
+"""What ``bentpipe new --plugin`` writes: models that work as they are. ``my_model`` becomes the name that is given."""
