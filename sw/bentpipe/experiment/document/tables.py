@@ -563,6 +563,11 @@ class PublishedTable(Settings):
     over: Literal["mean", "best", "sigma"] = Field(
         default="mean", description="what it is of several trials, ours being runs with different seeds"
     )
+    given_back: str = Field(
+        default="",
+        description="the setting of this experiment that was taken from this figure: the figure is an input that comes out "
+        "again, and is counted apart",
+    )
 
 
 class ExpectTable(Settings):
