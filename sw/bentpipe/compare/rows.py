@@ -46,8 +46,8 @@ _ALWAYS: Final = (
 """Figures that are compared unless some are named."""
 
 KINDS: Final = ("measured", "predicted", "given back")
-"""Published figures are counted apart as: measured ones, those that have a prediction alone, and those from which a setting
-was taken."""
+"""Published figures are counted apart as: measured ones, those that have a prediction alone, and those from which a
+setting was taken."""
 
 _EACH: Final = 8
 """Up to so many flows each is compared, too."""

@@ -208,8 +208,8 @@ def published_comparison(
     notes = [_errors_text(found) for found in sums]
     if any(row["error_percent"] is None and not row["withheld"] for row in rows):
         notes.append(
-            "Without an error: runs that were shortened, unfinished or failed, the spread of one run, and the best of one "
-            "run where the average is published, too."
+            "Without an error: runs that were shortened, unfinished or failed, the spread of one run, and the best of "
+            "one run where the average is published, too."
         )
     notes += remarks
     data = {"ours": side, "rows": rows, "orders": orders, "errors": [_plain(found) for found in sums]}

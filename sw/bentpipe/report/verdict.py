@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bentpipe.results.expect import broken, expectation_text
-from bentpipe.results.tables import figure_text, apart_text
+from bentpipe.results.tables import apart_text, figure_text
 
 __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 

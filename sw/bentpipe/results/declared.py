@@ -104,8 +104,8 @@ METRICS: Final = (
     ),
     Metric(
         "sum_of_flow_rates", "sum of the flows' rates", "b/s",
-        "the sum of the flows' goodputs, each over the flow's own time, as the papers have it; above the line's rate where "
-        "flows end at different times", _APPS, ("run", "group"),
+        "the sum of the flows' goodputs, each over the flow's own time, as the papers have it; above the line's rate "
+        "where flows end at different times", _APPS, ("run", "group"),
     ),
     Metric(
         "goodput", "throughput", "b/s",

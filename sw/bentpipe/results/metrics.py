@@ -405,8 +405,8 @@ def compare(
     predicted one where nothing was measured); both None where this run gives no such figure.
 
     ``remarks`` say what stands between this run and the published one, and go into each row. Where one of
-    :data:`NOT_COMPARED` is among them there is no ratio. One run is one trial: where a paper has both the average and the
-    best of the same trials, it is held against the average alone (:func:`has_average`).
+    :data:`NOT_COMPARED` is among them there is no ratio. One run is one trial: where a paper has both the average and
+    the best of the same trials, it is held against the average alone (:func:`has_average`).
     """
     table = []
     rows = list(rows)

@@ -32,8 +32,8 @@
 Version 3: losses, goodput, share and efficiency have other definitions than in version 2, and a cell arrives when its
 last bit has.
 
-Version 4: ``aggregate_goodput`` is over the flows' common time; the sum of their own rates is ``sum_of_flow_rates``. Older
-results are refused, so that the two are not compared.
+Version 4: ``aggregate_goodput`` is over the flows' common time; the sum of their own rates is ``sum_of_flow_rates``.
+Older results are refused, so that the two are not compared.
 """
 
 from __future__ import annotations

@@ -490,8 +490,8 @@ def board_text(summary: dict[str, Any]) -> str | None:
 
 
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
-    """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words; with the
-    reason where the two rates differ by more than 5 %."""
+    """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words; with
+    the reason where the two rates differ by more than 5 %."""
     flows = [flow for flow in flows if flow.get("protocol") != "oam"]
     if len(flows) < 2:
         return None

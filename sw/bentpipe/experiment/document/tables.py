@@ -272,6 +272,9 @@ class HostTable(HostSettings, NicSettings, PortSettings):
     """
 
     port: Port = Field(description="the switch and its port that the host is at")
+    address: Annotated[
+        str, Pattern(r"|(\d{1,3}\.){3}\d{1,3}", "{given!r} is not an address; write four numbers, as 204.235.72.224")
+    ] = Field(default="", description="its address (IPv4), by which a NetSpec script may name it")
     rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="of its line")
     delay_ps: Annotated[int, _DELAY] = Field(default=0, description="of its line, one way")
     line: _LINES | None = Field(default=None, description="as in `[network]`, for its line")
@@ -319,6 +322,14 @@ class NetworkTable(Settings):
     lines: dict[Name, LineTable] = Field(default={}, description="by name")
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
     vps: dict[Name, VpTable] = Field(default={}, description="virtual paths, by name")
+
+    @model_validator(mode="after")
+    def _an_address_each(self) -> Self:
+        owners: dict[str, str] = {}
+        for name, host in self.hosts.items():
+            if host.address and (owner := owners.setdefault(host.address, name)) != name:
+                raise wrong(f"is the address of {owner!r}, too", f"hosts.{name}.address")
+        return self
 
 
 Hosts = Annotated[
@@ -565,8 +576,8 @@ class PublishedTable(Settings):
     )
     given_back: str = Field(
         default="",
-        description="the setting of this experiment that was taken from this figure: the figure is an input that comes out "
-        "again, and is counted apart",
+        description="the setting of this experiment that was taken from this figure: the figure is an input that comes "
+        "out again, and is counted apart",
     )
 
 

@@ -237,11 +237,15 @@ def read_traffic(
     pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)]) if index in single}
     flows: list[FlowSpec] = []
 
+    by_address = {h.address: h.name for h in network.hosts if h.address}
+
     def host(connection: Connection, end: str) -> str:
         name = getattr(connection, end)
         if name in hosts:
             return name
-        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, hosts)}")
+        if name in by_address:
+            return by_address[name]
+        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, (*hosts, *by_address))}")
 
     def channel(connection: Connection, a: str, b: str) -> int:
         if (a, b) not in pairs:
