@@ -26,7 +26,8 @@ def beyond_the_lines(name: str) -> list[str]:
         for metric in ("share", "efficiency"):
             value = figures.get(metric)
             if value is not None and value > 1:
-                found.append(f"{name}, {case.case.name if case.case else 'its only case'}: {metric} {value:.6f}")
+                where = ", ".join(filter(None, (name, case.case)))
+                found.append(f"{where}: {metric} {value:.6f}")
     return found
 
 

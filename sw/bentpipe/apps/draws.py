@@ -126,8 +126,8 @@ class RandomStream:
         return math.exp(math.log(mean) - sigma * sigma / 2.0 + sigma * self._random.gauss(0.0, 1.0))
 
     def _frame_size(self, distribution: Distribution) -> int:
-        """Octets of the next frame of MPEG video: lognormal about the mean of its type, which scenes of geometric length
-        scale together (after Krunz and Hughes, "A traffic model for MPEG-coded VBR streams", 1995)."""
+        """Octets of the next frame of MPEG video: lognormal about the mean of its type, which scenes of geometric
+        length scale together (after Krunz and Hughes, "A traffic model for MPEG-coded VBR streams", 1995)."""
         if self._scene_left == 0:
             self._scene_left = self.exponential(round(distribution.second))
             self._scene = self._lognormal(1.0, _SCENE_SIGMA)

@@ -77,6 +77,7 @@ __all__ = [
     "LineTable",
     "LossTable",
     "NetworkTable",
+    "OpenTable",
     "ProfileTable",
     "PublishedTable",
     "RecordTable",
@@ -581,6 +582,17 @@ class PublishedTable(Settings):
     )
 
 
+class OpenTable(Settings):
+    """A parameter of which the source of the experiment doesn't give the value: `bentpipe explain` varies it."""
+
+    key: str = Field(description="the dotted key, as of `--set`")
+    values: Annotated[tuple[Any, ...], Length(1, 100, "give 1 to 100 values, not {count}")] = Field(
+        description="plausible values, beside the experiment's own"
+    )
+    why: str = Field(description="why these")
+    source: str = Field(description="the place that leaves it open, or that the values are from")
+
+
 class ExpectTable(Settings):
     """What a run must come to; it fails (exit code 1) if it doesn't. A run that was shortened isn't judged."""
 
@@ -729,6 +741,7 @@ class Document(Cases, extra="forbid"):
     record: RecordTable = Field(default=RecordTable(), description="what is written down")
     splitting: SplittingTable | None = Field(default=None, description="rare losses at a port")
     published: tuple[PublishedTable, ...] = Field(default=(), description="figures to print beside ours")
+    open: tuple[OpenTable, ...] = Field(default=(), description="parameters that the source leaves open")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
     expect: tuple[ExpectTable, ...] = Field(default=(), description="what a run must come to")
 
