@@ -56,6 +56,7 @@ def _spans(axis: Any, bars: Sequence[tuple[str, Sequence[float]]], own: float, c
         low, high = min(values), max(values)
         axis.barh(place, high - low, left=low, height=0.6, color=colour, alpha=0.75)
         axis.plot(values, [place] * len(values), "|", color=DARK, markersize=7)
+    axis.use_sticky_edges = False
     axis.axvline(own, color=DARK, linewidth=1.0, label="as it is")
     axis.set_yticks(range(len(bars)), [_shortened(name) for name, _ in reversed(bars)])
     axis.set_ylim(-0.6, len(bars) - 0.4)
@@ -71,7 +72,7 @@ def _whole(axis: Any, figure: Mapping[str, Any]) -> None:
     for kind, colour in (("measured", COLOURS[1]), ("predicted", MUTED)):
         if figure[kind] is not None:
             axis.axvline(figure[kind], color=colour, linewidth=1.6, linestyle="--", label=kind)
-    axis.set_title(f"{figure['name']}: whole runs", loc="left", fontsize=9)
+    axis.set_title(f"{figure['name']}: whole runs", loc="left")
     axis.set_xlabel(figure["unit"])
     axis.legend(fontsize=8)
 
@@ -85,9 +86,5 @@ def _short(axis: Any, figure: Mapping[str, Any]) -> None:
     ]
     if bars:
         _spans(axis, bars, own, MUTED)
-    axis.set_title(
-        "each parameter alone: shortened runs" if figure["shortened"] else "each parameter alone",
-        loc="left",
-        fontsize=9,
-    )
+    axis.set_title(f"each alone{': shortened runs' if figure['shortened'] else ''}", loc="left")
     axis.set_xlabel(figure["unit"])

@@ -45,7 +45,7 @@ def avoidance_round_trips(octets_acked_at_once: int) -> int:
 
 
 def test_congestion_avoidance_takes_303_seconds() -> None:
-    """One segment a round trip, as the papers reckon: 303.5 s over the satellite, 22.18 s over the WAN, 0.057 s over the LAN.
+    """One segment a round trip, as the papers reckon: 303.5 s (satellite), 22.18 s (WAN), 0.057 s (LAN).
 
     BSD takes 6 % longer: MSS * MSS / cwnd in integers is 9 or 10 octets here and loses half an octet an ACK.
     """
