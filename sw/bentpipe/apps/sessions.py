@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, final
 
 from bentpipe.apps.blocks import BLOCK, LATE, LATE_BLOCKS, BlockSource
@@ -10,15 +11,16 @@ from bentpipe.apps.settings import DRAWN, OCTETS, SPAN, TIMES, ApplicationSpec, 
 from bentpipe.declarations import REQUIRED
 from bentpipe.ip.udp import STAMP_OCTETS
 
-__all__ = ["APPLICATION", "Sessions"]
+__all__ = ["APPLICATION", "SessionModel", "Sessions"]
 
 _LEAST_PS: Final = 1_000_000
 """From one session to the next: simulated time goes on."""
 
 
 @final
-class Sessions(BlockSource):
-    """At the begin of each session its blocks are due, all at once; sizes, number and the time to the next are drawn.
+@dataclass(frozen=True)
+class SessionModel:
+    """What is drawn of sessions.
 
     Parameters
     ----------
@@ -28,20 +30,26 @@ class Sessions(BlockSource):
         Blocks of a session; None: one.
     """
 
+    block: Distribution
+    gap: Distribution
+    count: Distribution | None = None
+
+
+@final
+class Sessions(BlockSource):
+    """At the begin of each session its blocks are due, all at once; sizes, number and the time to the next are
+    drawn."""
+
     def __init__(
         self,
-        block: Distribution,
-        gap: Distribution,
-        count: Distribution | None,
+        model: SessionModel,
         draws: RandomStream,
         size_octets: int | None = None,
         duration_ps: int = 0,
         skip_late: bool = False,
     ) -> None:
         super().__init__("sessions", size_octets, duration_ps, skip_late)
-        self.block_octets = block
-        self.gap = gap
-        self.count = count
+        self.model = model
         self.draws = draws
         self.more: int = 0  # blocks of this session that are still to be drawn
 
@@ -50,17 +58,18 @@ class Sessions(BlockSource):
         return now_ps
 
     def _open(self) -> None:
-        self.more = 1 if self.count is None else self.draws.draw(self.count)
+        count = self.model.count
+        self.more = 1 if count is None else self.draws.draw(count)
 
     def draw(self) -> int:
-        return self.draws.draw(self.block_octets)
+        return self.draws.draw(self.model.block)
 
     def after(self, due_ps: int) -> int:
         self.more -= 1
         if self.more > 0:
             return due_ps
         self._open()
-        return due_ps + max(_LEAST_PS, self.draws.draw(self.gap))
+        return due_ps + max(_LEAST_PS, self.draws.draw(self.model.gap))
 
 
 def _check(given: FlowRequest) -> Problem:
@@ -75,7 +84,8 @@ def _check(given: FlowRequest) -> Problem:
 def _make(given: FlowRequest) -> Sessions:
     v = given.values
     draws = RandomStream(given.seed, given.number)
-    return Sessions(v["block"], v["gap"], v["count"], draws, given.size, given.duration_ps, v["late"] == "skip")
+    model = SessionModel(v["block"], v["gap"], v["count"])
+    return Sessions(model, draws, given.size, given.duration_ps, v["late"] == "skip")
 
 
 APPLICATION: Final = ApplicationSpec(

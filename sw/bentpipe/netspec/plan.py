@@ -142,9 +142,9 @@ def _levels(group: FlowGroup) -> int:
 def _joined(serial: bool, delay_ps: int, members: Sequence[FlowGroup | Connection]) -> FlowGroup:
     """Return a group without blocks that change nothing: the only block of another, and one of the same kind without a
     delay."""
-    if len(members) == 1 and isinstance(members[0], FlowGroup):
-        (only,) = members
-        return replace(only, delay_ps=delay_ps + only.delay_ps)
+    first = members[0]
+    if len(members) == 1 and isinstance(first, FlowGroup):
+        return replace(first, delay_ps=delay_ps + first.delay_ps)
     parts: list[FlowGroup | Connection] = []
     for member in members:
         same = isinstance(member, FlowGroup) and member.serial == serial and not member.delay_ps

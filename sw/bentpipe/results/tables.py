@@ -517,13 +517,13 @@ def apart_text(summary: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -
     starts, ends = ([flow[name] / 1e12 for flow in ran] for name in ("start_ps", "end_ps"))
     return (
         f"The two differ by {100 * abs(own - rate) / rate:.0f} %, as the flows did not run together all the time: they "
-        f"started at {_between(starts)} and ended at {_between(ends)}; each flow's own rate is over its own time."
+        f"started at {_from_to(starts)} and ended at {_from_to(ends)}; each flow's own rate is over its own time."
         if rate
         else None
     )
 
 
-def _between(times_s: Sequence[float]) -> str:
+def _from_to(times_s: Sequence[float]) -> str:
     low, high = f"{min(times_s):.4g}", f"{max(times_s):.4g}"
     return f"{low} s" if low == high else f"{low} to {high} s"
 

@@ -12,7 +12,7 @@ from bentpipe.apps.cbr import Cbr
 from bentpipe.apps.draws import Distribution, RandomStream
 from bentpipe.apps.onoff import OnOff
 from bentpipe.apps.random_blocks import RandomBlocks
-from bentpipe.apps.sessions import Sessions
+from bentpipe.apps.sessions import SessionModel, Sessions
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import HELD
@@ -106,7 +106,8 @@ def test_a_rate_that_fits_waits_for_nothing() -> None:
 def test_sessions_write_their_blocks_at_once() -> None:
     """Two blocks each session, sessions 20 to 40 ms apart."""
     block, gap = Distribution("constant", 3000), Distribution("uniform", 20 * MS, 40.0 * MS)
-    app = Sessions(block, gap, Distribution("constant", 2), RandomStream(1, 0), duration_ps=2 * S)
+    model = SessionModel(block, gap, Distribution("constant", 2))
+    app = Sessions(model, RandomStream(1, 0), duration_ps=2 * S)
     times = data_times(app, 5)
     starts = [time for time, _ in times]
     assert len(times) > 100 and {length for _, length in times} == {3000} and starts[::2] == starts[1::2]

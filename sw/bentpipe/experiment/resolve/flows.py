@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -237,16 +237,6 @@ def read_traffic(
     pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)]) if index in single}
     flows: list[FlowSpec] = []
 
-    by_address = {h.address: h.name for h in network.hosts if h.address}
-
-    def host(connection: Connection, end: str) -> str:
-        name = getattr(connection, end)
-        if name in hosts:
-            return name
-        if name in by_address:
-            return by_address[name]
-        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, (*hosts, *by_address))}")
-
     def channel(connection: Connection, a: str, b: str) -> int:
         if (a, b) not in pairs:
             path = shortest_path(network, a, b)
@@ -256,7 +246,7 @@ def read_traffic(
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:
-        a, b = host(connection, "transmit"), host(connection, "receive")
+        a, b = (_host(script, connection, end, hosts) for end in ("transmit", "receive"))
         if a == b:
             raise script.error(connection.where("receive"), f"transmits to itself, {a!r}")
         mtu = min(hosts[a].config.mtu, hosts[b].config.mtu)
@@ -300,6 +290,15 @@ def read_traffic(
 
     plan = stage(read_script(script))
     return flows, plan, script.text
+
+
+def _host(script: Script, connection: Connection, end: str, hosts: Mapping[str, HostSpec]) -> str:
+    """The host at an end of a connection, which names it by its name or by its address."""
+    name = getattr(connection, end)
+    names = {host.address: host.name for host in hosts.values() if host.address} | {each: each for each in hosts}
+    if name not in names:
+        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, names)}")
+    return names[name]
 
 
 def _script(table: TrafficTable, source: Source) -> Script:
