@@ -114,12 +114,14 @@ def netspec() -> dict[str, str]:
 
 def _distribution(name: str) -> tuple[str, str]:
     """A distribution's name, and its parameters as scripts write them."""
-    own = [word for word in DISTRIBUTIONS[name] if (name, "lambda") not in PARAMETERS_OF or word != "mean"]
-    also = [word for base, word in PARAMETERS_OF if base == name]
-    if "lambda" in also:
-        own, also = ["`mean` or `lambda`"], [word for word in also if word != "lambda"]
-    required = [word if word.startswith("`") else f"`{word}`" for word in own]
-    return f"`{name}`", ", ".join([*required, *(f"`{word}` if need be" for word in also if word not in own)])
+    also = [(word, own) for (base, word), own in PARAMETERS_OF.items() if base == name]
+    required = [
+        " or ".join(f"`{word}`" for word in (own, *(word for word, of in also if of == own)))
+        for own in DISTRIBUTIONS[name]
+    ]
+    return f"`{name}`", ", ".join(
+        [*required, *(f"`{word}` if need be" for word, own in also if own in ("least", "most"))]
+    )
 
 
 def _model(model: Model) -> tuple[str, str, str, str]:
