@@ -25,7 +25,7 @@ INDEX = FOLDER / "figures.json"
 _BEST = ("splitting", "sequence", "histograms", "throughput", "queues-drops", "overview")
 """Which plot of a run is its picture: the first that it has."""
 
-_NOT_PARAMETERS = ("published", "theory", "expect")
+_NOT_PARAMETERS = ("published", "theory", "expect", "open")
 _TEXTS = ("title", "description", "paper", "figure")
 
 

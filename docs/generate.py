@@ -26,7 +26,7 @@ _NO_PARAMETERS = ("experiment.id", "experiment.title", "experiment.paper", "expe
 """Keys that say what an experiment is called, and not how it is done; so do names, places on an axis and what was
 published."""
 
-_FIGURES = ("published", "theory")
+_FIGURES = ("published", "theory", "open")
 """Tables that are none of parameters."""
 
 _LINE = re.compile(r"""((?:[^#"']|"(?:[^"\\]|\\.)*"|'[^']*')*)(?:#\s*(.*))?""")

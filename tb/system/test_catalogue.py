@@ -112,3 +112,22 @@ def test_a_fair_policy_refuses_for_shares_and_what_flows_get_is_told_as_efficien
     assert {loss["why"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]} <= {"share", "full", "PPD"}
     best = 149.76e6 * 1460 * 8 / (32 * 424)  # packets of 1500 octets in 32 cells
     assert summary["metrics"]["efficiency"] == pytest.approx(summary["metrics"]["aggregate_goodput"] / best)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "share"),
+    [
+        ("lan-3flows", ("flow.0.size=2 MB", "flow.1.size=2 MB", "flow.2.size=30 MB"), True),  # they end apart
+        ("wan-3flows", ("flow.*.size=2 MB", "flow.0.start=1 s"), True),  # they start apart
+        ("acts-modern", ("network.lines.*.delay=1 ms", "experiment.duration=500 ms"), False),  # four lines
+        ("acts-oc12", ("network.lines.*.delay=1 ms", "experiment.duration=500 ms"), False),  # a faster line
+    ],
+)
+def test_flows_carry_no_more_than_the_lines_deliver(name, settings, share):
+    """Over the common time, and as share and efficiency; the sum of the flows' own rates may be above the line."""
+    figures = run_experiment(load_cases(name, settings)[0]).summary["metrics"]
+    assert 0.05 < figures["efficiency"] <= 1
+    assert (figures["share"] is not None) == share
+    if share:
+        assert figures["share"] <= 1 and figures["aggregate_goodput"] <= 134.52e6
+        assert figures["sum_of_flow_rates"] > 1.05 * figures["aggregate_goodput"]

@@ -9,9 +9,22 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from bentpipe.apps.app import Application, Fact, Socket
-from bentpipe.apps.settings import BLOCKS, BOUNDS, OCTETS, SPAN, TIMES, AppSetting, Column, FlowRequest, Problem, Report
+from bentpipe.apps.draws import Distribution
+from bentpipe.apps.settings import (
+    BLOCKS,
+    MODELLED,
+    OCTETS,
+    SPAN,
+    TIMES,
+    AppSetting,
+    Column,
+    FlowRequest,
+    Problem,
+    Report,
+)
 from bentpipe.declarations import REQUIRED
 from bentpipe.ip.udp import STAMP_OCTETS
+from bentpipe_hdl.units import SIZE
 
 __all__ = ["BLOCK", "LATE", "LATE_BLOCKS", "PERIODIC", "BlockSource", "blocks_fit", "periodic", "positive"]
 
@@ -43,26 +56,45 @@ PERIODIC: Final = (
         "blocks",
         OCTETS,
         REQUIRED,
-        "octets a block; `SIZE:COUNT`: so many at once; `LOW..HIGH` or `uniform(min = LOW, max = HIGH)`: random",
+        "octets a block; `SIZE:COUNT`: so many at once; `LOW..HIGH`, a distribution or a model: random",
         BLOCKS,
         word=BLOCK[0],
         also=BLOCK[1],
     ),
     AppSetting(
-        "gaps", SPAN, REQUIRED, "from block to block; bounds likewise", BOUNDS, word="period", also=("gap",), unit="us"
+        "gaps",
+        SPAN,
+        REQUIRED,
+        "from block to block; random likewise",
+        MODELLED,
+        word="period",
+        also=("gap",),
+        unit="us",
     ),
-    AppSetting("repeats", TIMES.within(1, 10**9), None, "how many periods", ends=True),
+    AppSetting(
+        "repeats",
+        TIMES.within(1, 10**9),
+        None,
+        "how many periods; a distribution or a model: blocks at once, each period",
+        MODELLED,
+    ),
+    AppSetting("buffer", SIZE, None, "no effect: the tool's memory for blocks"),
     LATE,
 )
 """Arguments of NetSpec's tests of blocks."""
 
 
 def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]:
-    """The application that a test of blocks means: with bounds ``random``, else ``cbr``."""
+    """The application that a test of blocks means: with bounds ``random``, with distributions ``sessions``, else
+    ``cbr``."""
+    repeats, gaps, late = given.get("repeats"), given["gaps"], given.get("late")
+    if any(isinstance(each, Distribution) for each in (given["blocks"], gaps, repeats)):
+        return "sessions", _sessions(given["blocks"], gaps, repeats) | {"late": late}, None
+    if repeats is not None:
+        repeats, most = repeats
+        if repeats != most:
+            raise ValueError("'repeats' can't have bounds where the rest has no distribution")
     low, high, count = given["blocks"]
-    gaps = given["gaps"]
-    repeats = given.get("repeats")
-    late = given.get("late")
     if (low, gaps[0]) == (high, gaps[1]):
         size = None if repeats is None else repeats * count * low
         return "cbr", {"block": low, "period": gaps[0], "count": count, "late": late}, size
@@ -71,6 +103,27 @@ def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]
     if repeats is not None:
         raise ValueError("'repeats' and bounds cannot be combined: give one of them")
     return "random", {"block": (low, high), "gap": gaps, "late": late}, None
+
+
+def _sessions(blocks: Any, gaps: Any, repeats: Any) -> dict[str, Any]:
+    """The settings of ``sessions``, of which some are distributions."""
+    count = repeats if repeats is None else _drawn(repeats)
+    if not isinstance(blocks, Distribution):
+        low, high, at_once = blocks
+        if at_once != 1:
+            raise ValueError("blocks of SIZE:COUNT can't go with a distribution")
+        blocks = (low, high)
+    if isinstance(repeats, tuple) and repeats[0] == repeats[1]:
+        raise ValueError("'repeats' with a distribution beside it is blocks at once: give it a distribution, too")
+    return {"block": _drawn(blocks), "gap": _drawn(gaps), "count": count}
+
+
+def _drawn(value: Any) -> Distribution:
+    """A distribution; two bounds as one."""
+    if isinstance(value, Distribution):
+        return value
+    low, high = value
+    return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))
 
 
 def blocks_fit(given: FlowRequest) -> Problem:

@@ -15,10 +15,18 @@ DISTRIBUTIONS: Final[dict[str, tuple[str, ...]]] = {
     "exponential": ("mean",),
     "lognormal": ("mean", "sigma"),
     "pareto": ("min", "shape"),
+    "gamma": ("scale", "shape"),
+    "mpeg": ("mean", "scene"),
 }
-"""The parameters of each; ``sigma`` and ``shape`` are plain numbers, the others quantities."""
+"""The parameters of each; ``sigma``, ``shape`` and ``scene`` are plain numbers, the others quantities."""
 
-_UNBOUNDED: Final = ("exponential", "lognormal", "pareto")
+_UNBOUNDED: Final = ("exponential", "lognormal", "pareto", "gamma", "mpeg")
+_LEAST: Final = ("exponential", "lognormal", "gamma", "mpeg")
+_SHARES: Final[dict[str, float]] = {"I": 1.0, "P": 0.5, "B": 0.25}
+"""Mean size of a frame, of that of an I frame."""
+_GROUP: Final = "IBBPBBPBBPBB"
+_SCENE_SIGMA: Final = 0.5
+_FRAME_SIGMA: Final = 0.2
 
 
 @final
@@ -31,18 +39,23 @@ class Distribution:
     name : str
         One of :data:`DISTRIBUTIONS`.
     first : int
-        Its first parameter: ``value``, ``min`` or ``mean``, at least 1. The mean is the arithmetic one.
+        Its first parameter: ``value``, ``min``, ``mean`` or ``scale``, at least 1. The mean is the arithmetic one; that
+        of ``mpeg`` is of an I frame.
     second : float
         Its second: ``max``; ``sigma``, the standard deviation of the logarithm; ``shape``, the exponent of Pareto's
-        tail, whose mean is infinite at 1 and below.
+        tail, whose mean is infinite at 1 and below, or of the gamma distribution, whose mean is scale * shape;
+        ``scene``, the mean length of a scene in frames.
     most : int
         What is drawn above this counts as this; 0: as it is.
+    least : int
+        What is drawn below this counts as this.
     """
 
     name: str
     first: int
     second: float = 0.0
     most: int = 0
+    least: int = 0
 
     def __post_init__(self) -> None:
         name, first, second, most = self.name, self.first, self.second, self.most
@@ -52,10 +65,17 @@ class Distribution:
             raise ValueError(f"{DISTRIBUTIONS[name][0]} must be at least 1, not {first!r}")
         if name == "uniform" and second < first:
             raise ValueError("lower bound above upper bound")
-        if name in ("lognormal", "pareto") and not 0.0 < second <= 100.0:
-            raise ValueError(f"{DISTRIBUTIONS[name][1]} must be more than 0 and at most 100, not {second!r}")
-        if most and (most < first or name not in _UNBOUNDED):
-            raise ValueError(f"most must be at least {first}, and goes with {', '.join(_UNBOUNDED)}")
+        bound = 1e6 if name == "mpeg" else 100.0
+        if len(DISTRIBUTIONS[name]) > 1 and name != "uniform" and not 0.0 < second <= bound:
+            raise ValueError(f"{DISTRIBUTIONS[name][1]} must be more than 0 and at most {bound:g}, not {second!r}")
+        if most and (most < max(first, self.least) or name not in _UNBOUNDED):
+            raise ValueError(f"most must be at least {max(first, self.least)}, and goes with {', '.join(_UNBOUNDED)}")
+        if self.least and name not in _LEAST:
+            raise ValueError(f"least goes with {', '.join(_LEAST)}")
+
+    def lowest(self) -> int:
+        """Return the least value that it gives."""
+        return self.first if self.name in ("constant", "uniform", "pareto") else max(1, self.least)
 
 
 @final
@@ -65,6 +85,9 @@ class RandomStream:
 
     def __init__(self, seed: int, flow: int, part: int = -1) -> None:
         self._random = random.Random(f"{seed} {flow}" if part < 0 else f"{seed} {flow} {part}")
+        self._frame: int = 0  # of MPEG video: the number of the next frame, those left of its scene, the scene's size
+        self._scene_left: int = 0
+        self._scene: float = 1.0
 
     def uniform(self, low: int, high: int) -> int:
         """A whole number from low to high, both included, each as likely."""
@@ -110,9 +133,27 @@ class RandomStream:
         if name == "exponential":
             drawn = self.exponential(distribution.first)
         elif name == "lognormal":
-            sigma = distribution.second
-            mu = math.log(distribution.first) - sigma * sigma / 2.0
-            drawn = max(1, round(math.exp(mu + sigma * self._random.gauss(0.0, 1.0))))
+            drawn = max(1, round(self._lognormal(float(distribution.first), distribution.second)))
+        elif name == "gamma":
+            drawn = max(1, round(self._random.gammavariate(distribution.second, float(distribution.first))))
+        elif name == "mpeg":
+            drawn = self._frame_size(distribution)
         else:
             drawn = int(distribution.first * (1.0 - self._random.random()) ** (-1.0 / distribution.second))
+        if drawn < distribution.least:
+            return distribution.least
         return distribution.most if distribution.most and drawn > distribution.most else drawn
+
+    def _lognormal(self, mean: float, sigma: float) -> float:
+        return math.exp(math.log(mean) - sigma * sigma / 2.0 + sigma * self._random.gauss(0.0, 1.0))
+
+    def _frame_size(self, distribution: Distribution) -> int:
+        """Octets of the next frame of MPEG video: lognormal about the mean of its type, which scenes of geometric
+        length scale together (after Krunz and Hughes, "A traffic model for MPEG-coded VBR streams", 1995)."""
+        if self._scene_left == 0:
+            self._scene_left = self.exponential(round(distribution.second))
+            self._scene = self._lognormal(1.0, _SCENE_SIGMA)
+        self._scene_left -= 1
+        share = _SHARES[_GROUP[self._frame % len(_GROUP)]]
+        self._frame += 1
+        return max(1, round(self._lognormal(distribution.first * share * self._scene, _FRAME_SIGMA)))

@@ -19,6 +19,7 @@ __all__ = [
     "BLOCKS",
     "BOUNDS",
     "DRAWN",
+    "MODELLED",
     "OCTETS",
     "SPAN",
     "TIMES",
@@ -43,7 +44,9 @@ BOUNDS: Final = "bounds"
 DRAWN: Final = "drawn"
 """One value, two bounds, or a :class:`~bentpipe.apps.draws.Distribution`."""
 BLOCKS: Final = "blocks"
-"""In NetSpec: one size, a size and a count, or two bounds."""
+"""In NetSpec: one size, a size and a count, two bounds, or a distribution."""
+MODELLED: Final = "modelled"
+"""In NetSpec: one value, two bounds, or a distribution."""
 
 Problem = tuple[str, str] | None
 """The key that is wrong ("" for none) and why; None if nothing is."""
@@ -58,7 +61,7 @@ class AppSetting(Setting):
     default : Any
         What is drawn has none, or must be given.
     form : str
-        "" for one value; :data:`BOUNDS`, :data:`DRAWN`, :data:`BLOCKS`.
+        "" for one value; :data:`BOUNDS`, :data:`DRAWN`, :data:`BLOCKS`, :data:`MODELLED`.
     word, also : str, tuple of str
         Its name in NetSpec if that is another one, and other names there.
     unit : str
@@ -84,7 +87,7 @@ class AppSetting(Setting):
     def read(self, given: object, document: bool = True) -> Any:
         if not self.form or not isinstance(self.of, Quantity):
             return super().read(given, document)
-        if self.form == DRAWN:
+        if self.form in (DRAWN, BLOCKS, MODELLED):
             if isinstance(given, Mapping):
                 return _distribution(self.of, given)
             if isinstance(given, Distribution):
@@ -95,7 +98,7 @@ class AppSetting(Setting):
         low, high = self._bounds(self.of, both, document)
         if high < low:
             raise ValueError("lower bound above upper bound")
-        if self.form in (BOUNDS, BLOCKS):
+        if self.form in (BOUNDS, BLOCKS, MODELLED):
             return low, high
         return Distribution("constant", low) if low == high else Distribution("uniform", low, float(high))
 
@@ -124,6 +127,8 @@ class AppSetting(Setting):
             parts = [f"{first} {show(value.first)}", *(f"{name} {value.second:g}" for name in rest)]
             if value.most:
                 parts.append(f"most {show(value.most)}")
+            if value.least:
+                parts.append(f"least {show(value.least)}")
             return f"{value.name} ({', '.join(parts)})"
         return " to ".join(str(show(v)) for v in value) if isinstance(value, tuple) else str(show(value))
 
@@ -135,17 +140,17 @@ def _distribution(of: Quantity, given: Mapping[str, Any]) -> Distribution:
         wrong = "a distribution is missing;" if name is None else f"unknown distribution {name!r};"
         raise ValueError(f"{wrong} known: {', '.join(DISTRIBUTIONS)}")
     parameters = DISTRIBUTIONS[str(name)]
-    values: dict[str, float] = {"most": 0}
+    values: dict[str, float] = {"most": 0, "least": 0}
     for key, value in given.items():
         if key == "distribution":
             continue
-        if key not in (*parameters, "most"):
-            raise ValueError(f"{name} has no parameter {key!r}{nearest(key, (*parameters, 'most'))}")
-        values[key] = (NUMBER if key in ("sigma", "shape") else of).check(value, document=True)
+        if key not in (*parameters, "most", "least"):
+            raise ValueError(f"{name} has no parameter {key!r}{nearest(key, (*parameters, 'most', 'least'))}")
+        values[key] = (NUMBER if key in ("sigma", "shape", "scene") else of).check(value, document=True)
     if any(key not in values for key in parameters):
         raise ValueError(f"{name} needs {' and '.join(parameters)}")
     first, *second = (values[key] for key in parameters)
-    return Distribution(str(name), int(first), float(sum(second)), int(values["most"]))
+    return Distribution(str(name), int(first), float(sum(second)), int(values["most"]), int(values["least"]))
 
 
 @dataclass(frozen=True)

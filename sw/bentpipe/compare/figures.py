@@ -10,7 +10,7 @@ from bentpipe.compare.rows import pairs_of
 from bentpipe.compare.sides import Run, SeedGroup, Side
 from bentpipe.experiment.document.catalogue import read_document
 from bentpipe.plots.cases import places_of
-from bentpipe.plots.charts import Chart, Level, Point, chart_figure, marks_of
+from bentpipe.plots.charts import Chart, Level, Point, chart_figure, marks_of, rate_of_all
 from bentpipe.plots.layout import draw_panels, save
 from bentpipe.plots.series import rates, thin
 from bentpipe.plots.style import flow_style, styled
@@ -94,7 +94,8 @@ def _point(group: SeedGroup, metrics: Sequence[str], curve: str) -> Point:
 
 def _chart(own: Sequence[SeedGroup], side: Side, plain: Sequence[SeedGroup]) -> Chart:
     first = own[0].first
-    shows = first.summary["configuration"]["experiment"].get("shows") or [_TOGETHER]
+    published = [row for group in own for row in group.first.summary["published"]]
+    shows = first.summary["configuration"]["experiment"].get("shows") or [rate_of_all(published)]
     metrics = tuple(shows)
     rows = [row for group in own for row in group.first.summary["published"] if not NOT_COMPARED & group.first.remarks]
     over = [same[0] for same in side.over_cases if same[0].summary["id"] == first.id]
@@ -110,17 +111,17 @@ def _chart(own: Sequence[SeedGroup], side: Side, plain: Sequence[SeedGroup]) -> 
         tuple(_point(group, metrics, _of(group, "curve") or "") for group in own),
         ours,
         marks_of(rows, metrics),
-        _levels(first.id, plain),
+        _levels(first.id, plain, metrics[0]),
         places_of(whole, _axis(own[0])),
     )
 
 
-def _levels(name: str, groups: Sequence[SeedGroup]) -> tuple[Level, ...]:
+def _levels(name: str, groups: Sequence[SeedGroup], metric: str) -> tuple[Level, ...]:
     found = []
     for table in read_document(_LEVELS)[0]["level"]:
         group = next((g for g in groups if table["chart"] == name and g.first.id == table["experiment"]), None)
         if group is not None:
-            mean = mean_of(group.values(_TOGETHER))
+            mean = mean_of(group.values(metric))
             found.append(Level(table["name"], table["curve"], mean.mean, mean.half))
     return tuple(found)
 

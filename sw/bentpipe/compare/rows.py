@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,13 +12,14 @@ from bentpipe.compare.sides import SeedGroup, Side, document_of
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.changes import changes_between
 from bentpipe.results.declared import scale_of
-from bentpipe.results.metrics import NOT_COMPARED, in_unit
+from bentpipe.results.metrics import NOT_COMPARED, has_average, in_unit
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
 from bentpipe.results.tables import change_text
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
 
 __all__ = [
+    "KINDS",
     "Errors",
     "against_published",
     "apart",
@@ -33,6 +35,7 @@ __all__ = [
 
 _ALWAYS: Final = (
     "aggregate_goodput",
+    "sum_of_flow_rates",
     "fairness",
     "efficiency",
     "retransmits",
@@ -41,6 +44,10 @@ _ALWAYS: Final = (
     "cells_dropped",
 )
 """Figures that are compared unless some are named."""
+
+KINDS: Final = ("measured", "predicted", "given back")
+"""Published figures are counted apart as: measured ones, those that have a prediction alone, and those from which a
+setting was taken."""
 
 _EACH: Final = 8
 """Up to so many flows each is compared, too."""
@@ -192,32 +199,43 @@ def against_published(side: Side) -> list[dict[str, Any]]:
     the error of ours and of the authors' own prediction. Of a withheld one, ours.
 
     What is published of several trials (``over``) is held against the same of ours: their best, their standard
-    deviation. A row whose runs were shortened, unfinished or failed has no errors.
+    deviation. One run is one trial: where the average of the same trials is published, the best has no error then. A
+    row whose runs were shortened, unfinished or failed has no errors.
     """
     rows = [row for group in side.groups for row in _of_group(group)]
     for same in side.over_cases:
         for each in zip(*(one.rows for one in same), strict=True):
             remarks = sorted({remark for row in each for remark in row["remarks"]})
             ours = [row["ours"] for row in each if row["ours"] is not None]
-            rows.append(_row(same[0].summary["id"], each[0], ours, remarks, 0))
+            rows.append(_row(same[0].summary["id"], each[0], ours, remarks, 0, False))
     return rows
 
 
 def _of_group(group: SeedGroup) -> Iterator[dict[str, Any]]:
     carried = sum(flow["octets_delivered"] > 0 for flow in group.first.summary["flows"])
-    for row in group.first.summary["published"]:
+    published = group.first.summary["published"]
+    for row in published:
+        twice = row.get("over") == "best" and has_average(row, published)
         values = [in_unit(row["metric"], row["unit"], value) for value in group.values(row["metric"])]
         changes = [change_text(change) for change in group.first.set_apart]
-        yield {**_row(group.first.id, row, values, group.remarks, carried), "changes": changes}
+        yield {**_row(group.first.id, row, values, group.remarks, carried, twice), "changes": changes}
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    """Return as what a published figure is counted: one of :data:`KINDS`; "" if it is withheld."""
+    if row.get("given_back"):
+        return "given back"
+    return "measured" if row["measured"] is not None else "predicted" if row["predicted"] is not None else ""
 
 
 def _row(
-    name: str, row: Mapping[str, Any], values: Sequence[float], remarks: Sequence[str], flows: int
+    name: str, row: Mapping[str, Any], values: Sequence[float], remarks: Sequence[str], flows: int, twice: bool
 ) -> dict[str, Any]:
+    """Return a row. ``twice``: of a best of trials whose average is published, too."""
     over = row.get("over", "mean")
     mean = mean_of(values) if values else None
     ours = mean and {"mean": mean.mean, "best": mean.most, "sigma": mean.sigma}[over]
-    compared = not NOT_COMPARED.intersection(remarks)
+    compared = not NOT_COMPARED.intersection(remarks) and not (twice and len(values) == 1)
     measured, predicted = row["measured"], row["predicted"]
     return {
         "experiment": name,
@@ -236,6 +254,7 @@ def _row(
         "most": mean.most if mean else None,
         "seeds": mean.count if mean else 0,
         "error_percent": error_percent(ours, measured if measured is not None else predicted) if compared else None,
+        "kind": _kind(row),
         "against": "measured" if measured is not None else "predicted" if predicted is not None else None,
         "authors_percent": None if predicted is None else error_percent(predicted, measured),
         "flows": flows,
@@ -252,8 +271,10 @@ class Errors:
     -------
     name : str
     count : int
-    mean_percent : float
+    mean_percent, median_percent : float
         Of the errors without their signs.
+    near, near_percent : int
+        Rows whose error is at most so many percent.
     worst : Mapping
         The row with the largest.
     nearer, predicted : int
@@ -264,12 +285,15 @@ class Errors:
     count: int
     mean_percent: float
     worst: Mapping[str, Any]
+    median_percent: float = 0.0
+    near: int = 0
+    near_percent: int = 0
     nearer: int = 0
     predicted: int = 0
 
 
-def errors_of(name: str, rows: Iterable[Mapping[str, Any]]) -> Errors | None:
-    """The mean and the worst error of rows that have one, runs with changed settings left out; None if none has."""
+def errors_of(name: str, rows: Iterable[Mapping[str, Any]], near_percent: int = 25) -> Errors | None:
+    """The errors of rows that have one, runs with changed settings left out; None if none has."""
     found = [row for row in rows if row["error_percent"] is not None and "changed" not in row["remarks"]]
     if not found:
         return None
@@ -280,6 +304,9 @@ def errors_of(name: str, rows: Iterable[Mapping[str, Any]]) -> Errors | None:
         len(found),
         sum(sizes) / len(sizes),
         found[sizes.index(max(sizes))],
+        statistics.median(sizes),
+        sum(size <= near_percent for size in sizes),
+        near_percent,
         sum(abs(row["error_percent"]) < abs(row["authors_percent"]) for row in both),
         len(both),
     )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bentpipe.compare.rows import Errors, errors_of
+from bentpipe.compare.rows import KINDS, Errors, errors_of
 from bentpipe.results.tables import change_text, figure_text
 
 __all__ = ["Comparison", "Table", "published_comparison", "side_comparison"]
+
+_SEVERAL: Final = "several flows"
+_NEAR: Final = (("one flow", 10), (_SEVERAL, 25))
+"""How near in percent a figure of one flow, or of several, is counted as near."""
 
 _MOST_DIFFERENCES: Final = 20
 """Changed keys that a table shows; JSON has all."""
@@ -93,7 +97,8 @@ def _percent(value: float | None) -> str:
 
 def _errors_text(errors: Errors) -> str:
     place = ", ".join(filter(None, (errors.worst["experiment"], errors.worst["case"])))
-    text = f"{errors.name}: mean error {errors.mean_percent:.1f} % over {errors.count} figures, worst "
+    text = f"{errors.name}: {errors.near} of {errors.count} figures within {errors.near_percent} %, error "
+    text += f"{errors.mean_percent:.1f} % on average, median {errors.median_percent:.1f} %, worst "
     text += f"{errors.worst['error_percent']:+.1f} % ({place})"
     if errors.predicted:
         text += f"; nearer than the authors' prediction in {errors.nearer} of {errors.predicted}"
@@ -137,6 +142,14 @@ def side_comparison(
     return Comparison(data | {"errors": [_plain(found) for found in _sums("all figures", rows)]}, tables, notes)
 
 
+def _sums_of_kind(kind: str, name: str, near: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[Errors]:
+    """The errors of the figures of one kind, of one flow or of several."""
+    some = [row for row in rows if row["kind"] == kind and (row["flows"] > 1) == (name == _SEVERAL)]
+    found = errors_of(f"{kind.capitalize()}, {name}", some, near)
+    if found:
+        yield found
+
+
 def _sums(name: str, rows: Iterable[Mapping[str, Any]]) -> list[Errors]:
     found = errors_of(name, rows)
     return [found] if found else []
@@ -153,6 +166,9 @@ def _plain(errors: Errors) -> dict[str, Any]:
         "of": errors.name,
         "figures": errors.count,
         "mean_percent": errors.mean_percent,
+        "median_percent": errors.median_percent,
+        "near": errors.near,
+        "near_percent": errors.near_percent,
         "worst": worst,
         "nearer": errors.nearer,
         "predicted": errors.predicted,
@@ -166,7 +182,7 @@ def published_comparison(
     out."""
     columns = (
         "experiment", "case", "quantity", "unit", "measured", "predicted", "ours", "seeds", "error, %", "theirs, %",
-        "remark",
+        "counted as", "remark",
     )  # fmt: skip
     shown = [
         [
@@ -180,6 +196,7 @@ def published_comparison(
             str(row["seeds"]),
             _percent(row["error_percent"]),
             _percent(row["authors_percent"]),
+            row["kind"] or "withheld",
             ", ".join(row["remarks"]),
         ]
         for row in rows
@@ -187,15 +204,13 @@ def published_comparison(
     tables = [Table("Published figures and ours", columns, shown, 4)]
     if orders:
         tables.append(Table("Orders as published", ("order", "source", "ours", "verdict"), _order_rows(orders), 4))
-    kinds = (
-        ("One flow", [row for row in rows if row["flows"] == 1]),
-        ("Several flows", [row for row in rows if row["flows"] > 1]),
-        ("All", rows),
-    )
-    sums = [found for name, some in kinds for found in _sums(name, some)]
+    sums = [found for kind in KINDS for name, near in _NEAR for found in _sums_of_kind(kind, name, near, rows)]
     notes = [_errors_text(found) for found in sums]
     if any(row["error_percent"] is None and not row["withheld"] for row in rows):
-        notes.append("Without an error: runs that were shortened, unfinished or failed, and spreads of one run.")
+        notes.append(
+            "Without an error: runs that were shortened, unfinished or failed, the spread of one run, and the best of "
+            "one run where the average is published, too."
+        )
     notes += remarks
     data = {"ours": side, "rows": rows, "orders": orders, "errors": [_plain(found) for found in sums]}
     data["notes"] = [*remarks]

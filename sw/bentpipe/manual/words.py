@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bentpipe.apps.draws import DISTRIBUTIONS
 from bentpipe.declarations import FLAG, Setting
 from bentpipe.manual.markdown import table
+from bentpipe.netspec.models import MODELS, PARAMETERS_OF, Model
 from bentpipe_hdl.units import Quantity
 
 __all__ = ["applications", "netspec", "registers", "tcp"]
@@ -15,7 +17,8 @@ _TYPES = {"size": "size", "time": "time", "host": "host", "protocol": "word", "t
 _FORMS = {
     "": "{}",
     "bounds": "{}, or two bounds",
-    "blocks": "{0}, {0}:count, or two bounds",
+    "blocks": "{0}, {0}:count, two bounds, or a distribution",
+    "modelled": "{}, two bounds, or a distribution",
     "drawn": "{}, two bounds, or a distribution",
 }
 
@@ -93,7 +96,7 @@ def _arguments(arguments: Iterable[Any]) -> str:
 
 
 def netspec() -> dict[str, str]:
-    """Return tables of NetSpec's words: blocks, parameters, protocols and tests."""
+    """Return tables of NetSpec's words: blocks, parameters, protocols, tests, distributions and models."""
     from bentpipe.netspec.language import BLOCKS, CONNECTIONS, PARAMETERS, PROTOCOLS, TESTS
 
     blocks = [(_words((w.name, *getattr(w, "also", ()))), w.text) for w in (*BLOCKS, *CONNECTIONS)]
@@ -104,7 +107,26 @@ def netspec() -> dict[str, str]:
         "parameters": _arguments(PARAMETERS),
         "protocols": "\n".join(protocols),
         "tests": "\n".join(tests),
+        "distributions": table(("distribution", "parameters"), map(_distribution, DISTRIBUTIONS)),
+        "models": table(("model", "draws", "as", "unless given"), map(_model, MODELS.values())),
     }
+
+
+def _distribution(name: str) -> tuple[str, str]:
+    """A distribution's name, and its parameters as scripts write them."""
+    also = [(word, own) for (base, word), own in PARAMETERS_OF.items() if base == name]
+    required = [
+        " or ".join(f"`{word}`" for word in (own, *(word for word, of in also if of == own)))
+        for own in DISTRIBUTIONS[name]
+    ]
+    return f"`{name}`", ", ".join(
+        [*required, *(f"`{word}` if need be" for word, own in also if own in ("least", "most"))]
+    )
+
+
+def _model(model: Model) -> tuple[str, str, str, str]:
+    defaults = ", ".join(f"{name} {value}" for name, value in model.defaults.items())
+    return f"`{model.name}`", model.text, f"`{model.distribution}`", defaults
 
 
 def registers() -> str:

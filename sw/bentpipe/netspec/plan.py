@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -20,6 +22,7 @@ from bentpipe.netspec.language import (
     Argument,
     Test,
 )
+from bentpipe.netspec.models import MODELS, PARAMETERS_OF, PLAIN, Model
 from bentpipe.netspec.syntax import Block, Call, Pair, Parameter, Place, Quantity, Range, Script, Value, Word, parse
 from bentpipe_hdl.units import format_time, parse_size, parse_time
 from bentpipe_hdl.words import nearest
@@ -29,7 +32,11 @@ __all__ = ["Connection", "FlowGroup", "read_script", "summary"]
 _MAX_BUFFER: Final = 2**30 - 1
 _MAX_TIME_PS: Final = 10**15
 _GROUPS: Final = {name: block.name for block in BLOCKS for name in (block.name, *block.also)}
+_CALLS: Final = 4
+"""Calls for each block inside another."""
+_MOST_LEVELS: Final = 100
 _LEAVES: Final = tuple(word.name for word in CONNECTIONS)
+_ADDRESS: Final = re.compile(r"\d+(\.\d+){3}")
 
 
 def _tests() -> dict[str, Test]:
@@ -84,11 +91,13 @@ class FlowGroup:
     members: tuple[FlowGroup | Connection, ...]
 
     def connections(self) -> Iterator[Connection]:
-        for member in self.members:
+        left: list[FlowGroup | Connection] = [self]
+        while left:
+            member = left.pop()
             if isinstance(member, Connection):
                 yield member
             else:
-                yield from member.connections()
+                left += reversed(member.members)
 
 
 Given = dict[str, tuple[Any, Place]]
@@ -107,7 +116,43 @@ def read_script(script: Script) -> FlowGroup:
     reader = _Reader(script)
     if tree.kind in _LEAVES:
         return FlowGroup(False, 0, tuple(reader.members((tree,), {})))
-    return reader.group(tree, {})
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + _CALLS * _depth(tree))  # calls of Python need no C stack, so that this is safe
+    try:
+        return reader.group(tree, {})
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _depth(tree: Block) -> int:
+    """Return how many blocks are inside each other."""
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        level = [member for block in level for member in block.members if isinstance(member, Block)]
+    return depth
+
+
+def _levels(group: FlowGroup) -> int:
+    """Return how many groups are inside each other."""
+    level, depth = [group], 0
+    while level:
+        depth += 1
+        level = [member for each in level for member in each.members if isinstance(member, FlowGroup)]
+    return depth
+
+
+def _joined(serial: bool, delay_ps: int, members: Sequence[FlowGroup | Connection]) -> FlowGroup:
+    """Return a group without blocks that change nothing: the only block of another, and one of the same kind without a
+    delay."""
+    first = members[0]
+    if len(members) == 1 and isinstance(first, FlowGroup):
+        return replace(first, delay_ps=delay_ps + first.delay_ps)
+    parts: list[FlowGroup | Connection] = []
+    for member in members:
+        same = isinstance(member, FlowGroup) and member.serial == serial and not member.delay_ps
+        parts += member.members if isinstance(member, FlowGroup) and same else [member]
+    return FlowGroup(serial, delay_ps, tuple(parts))
 
 
 def summary(plan: FlowGroup) -> str:
@@ -118,6 +163,11 @@ def summary(plan: FlowGroup) -> str:
     kinds = ", ".join(f"{apps.count(app)} {app}" for app in sorted(set(apps)))
     plural = "" if len(connections) == 1 else "s"
     return f"{len(connections)} connection{plural} ({kinds}) between {len(hosts)} hosts: {', '.join(hosts)}"
+
+
+def _host_name(text: str) -> str:
+    """Return a host's name without its domain; an address as it is."""
+    return text if _ADDRESS.fullmatch(text) else text.partition(".")[0]
 
 
 def _key(argument: Argument) -> str:
@@ -158,7 +208,11 @@ class _Reader:
         serial = _GROUPS[block.kind] == "serial"
         if serial:
             self._check_ends(members)
-        return FlowGroup(serial, delay, tuple(members))
+        made = _joined(serial, delay, members)
+        if len(made.members) > 1 and _levels(made) > _MOST_LEVELS:
+            what = f"more than {_MOST_LEVELS} serial and parallel blocks by turns inside each other"
+            raise self.script.error(block.place, what)
+        return made
 
     def members(self, blocks: Sequence[Block], above: Given) -> list[FlowGroup | Connection]:
         """Connections and groups, each source of an ITTC script with its sink."""
@@ -278,7 +332,7 @@ class _Reader:
             elif argument.kind == "test":
                 self._test(value, given)
             elif argument.name in HOST_ARGUMENTS and isinstance(value, Call):
-                self._put(given, argument.name, value.name.partition(".")[0], parameter.place)
+                self._put(given, argument.name, _host_name(value.name), parameter.place)
                 for own in value.arguments:
                     known = self._find(own, HOST_ARGUMENTS[argument.name], f"argument of {argument.name}")
                     self._put(given, known.name, self._value(known, own.value), own.place)
@@ -343,7 +397,7 @@ class _Reader:
                 host = value.first if isinstance(value, Pair) else value
                 if not isinstance(host, Word):
                     raise self.script.error(value.place, "expected the name of a host")
-                return host.text.partition(".")[0]
+                return _host_name(host.text)
             case "choice":
                 return self._choice(argument, value)
             case "size":
@@ -365,7 +419,7 @@ class _Reader:
             found = setting.read(self._raw(setting, value))
         except ValueError as error:
             raise self.script.error(value.place, error.args[0]) from None
-        return (*found, count) if setting.form == forms.BLOCKS else found
+        return (*found, count) if setting.form == forms.BLOCKS and isinstance(found, tuple) else found
 
     def _choice(self, argument: Argument, value: Value) -> str:
         if not isinstance(value, Word) or value.text not in argument.choices:
@@ -380,23 +434,52 @@ class _Reader:
             return f"{value.number} {unit}" if unit else _plain(value.number)
         if setting.form and isinstance(value, Range):
             return [self._raw(setting, value.low), self._raw(setting, value.high)]
-        if setting.form and isinstance(value, Call):
-            known = DISTRIBUTIONS if setting.form == forms.DRAWN else ("uniform",)
-            if value.name not in known:
-                raise self._unknown(value.place, "distribution", value.name, known)
-            found = {p.name: self._parameter_of(setting, p) for p in value.arguments}
-            if value.name != "uniform":
-                return {"distribution": value.name, **found}
-            if sorted(found) != ["max", "min"]:
-                raise self.script.error(value.place, "uniform has the arguments min and max")
-            return [found["min"], found["max"]]
+        if setting.form and isinstance(value, (Call, Word)):
+            name, arguments = self._call(value)
+            if setting.form == forms.BOUNDS and name != "uniform":
+                raise self._unknown(value.place, "distribution", name, ("uniform",))
+            return self._distribution(setting, name, arguments, value.place)
         raise self.script.error(value.place, "expected a number")
+
+    def _distribution(self, setting: AppSetting, name: str, arguments: Sequence[Parameter], place: Place) -> Any:
+        """A distribution, or a model of a source's traffic, as an experiment's file would have it."""
+        model = MODELS.get(name.lower())
+        if model is None and name not in DISTRIBUTIONS:
+            raise self._unknown(place, "distribution", name, (*DISTRIBUTIONS, *(m.name for m in MODELS.values())))
+        base = name if model is None else model.distribution
+        given: dict[str, Any] = {}
+        for parameter in arguments:
+            word = PARAMETERS_OF.get((base, parameter.name), parameter.name)
+            if word in given:
+                raise self.script.error(parameter.place, f"{parameter.name!r} is given twice")
+            given[word] = self._parameter_of(setting, parameter)
+        if model is not None:
+            given = self._with_defaults(setting, model, place) | given
+        if base != "uniform":
+            return {"distribution": base, **given}
+        if sorted(given) != ["max", "min"]:
+            raise self.script.error(place, "uniform has the arguments min and max")
+        return [given["min"], given["max"]]
+
+    def _with_defaults(self, setting: AppSetting, model: Model, place: Place) -> dict[str, Any]:
+        """What a model has where a script gives no other."""
+        of = getattr(setting.of, "name", "")
+        if model.of and model.of != of:
+            raise self.script.error(place, f"{model.name} draws a {model.of}, and {setting.words()[0]!r} is a {of}")
+        return dict(model.defaults)
 
     def _parameter_of(self, setting: AppSetting, parameter: Parameter) -> Any:
         """Return a parameter of a distribution: a quantity as the setting's, or a plain number."""
         value = parameter.value
-        if isinstance(value, Quantity) and parameter.name in ("sigma", "shape") and not value.unit:
+        if not isinstance(value, Quantity):
+            raise self.script.error(value.place, "expected a number")
+        if parameter.name in PLAIN and not value.unit:
             return _plain(value.number)
+        if parameter.name == "lambda":
+            rate = float(value.number)
+            if value.unit or rate <= 0:
+                raise self.script.error(value.place, "lambda is a number above 0: so many in a unit of what is drawn")
+            return f"{1 / rate!r} {setting.unit}" if setting.unit else max(1, round(1 / rate))
         return self._raw(setting, value)
 
     def _quantity(self, value: Value, read: Callable[[object], int], unit: str, low: int, high: int) -> int:

@@ -164,11 +164,9 @@ UNITS: Final = (
 _NUMBER_BEFORE: Final = re.compile(r"(?<![\w.-])\d\w*(\.\d+)?[ \t]*\Z")
 """A word right after a number was meant as its unit."""
 
-_MOST_DEEP: Final = 100
-"""Blocks inside each other."""
-
 _NAMES: Final = {
     "NAME": "a word",
+    "ADDRESS": "a word",
     "NUMBER": "a number",
     "UNIT": "a unit",
     "LBRACE": "'{'",
@@ -209,7 +207,7 @@ def parse(script: Script) -> Block:
         else:
             place, what = Place(token.line, token.column), f"unexpected {str(token)!r}"
         raise script.error(place, f"{what}; expected {' or '.join(wanted)}") from None
-    return _block(tree.children[0], script)
+    return _block(tree.children[0])
 
 
 def _end(text: str) -> Place:
@@ -221,17 +219,18 @@ def _at(token: Any) -> Place:
     return Place(token.line, token.column)
 
 
-def _block(tree: Any, script: Script, depth: int = 1) -> Block:
-    children = tree.children
-    kind = children[0]
-    if depth > _MOST_DEEP:
-        raise script.error(_at(kind), f"more than {_MOST_DEEP} blocks inside each other")
-    named = len(children) > 1 and not hasattr(children[1], "data")
-    members = tuple(
-        _block(child, script, depth + 1) if child.data == "block" else _parameter(child)
-        for child in children[2 if named else 1 :]
-    )
-    return Block(str(kind), str(children[1]) if named else "", members, _at(kind))
+def _block(tree: Any) -> Block:
+    """Return the block of a parse tree; without recursion, as scripts nest to any depth."""
+    order = [tree]
+    for each in order:  # which grows: blocks before those in them
+        order += [child for child in each.children if getattr(child, "data", None) == "block"]
+    made: dict[int, Block] = {}
+    for each in reversed(order):
+        kind, *rest = each.children
+        name = str(rest.pop(0)) if rest and not hasattr(rest[0], "data") else ""
+        members = tuple(made[id(child)] if child.data == "block" else _parameter(child) for child in rest)
+        made[id(each)] = Block(str(kind), name, members, _at(kind))
+    return made[id(tree)]
 
 
 def _parameter(tree: Any) -> Parameter:

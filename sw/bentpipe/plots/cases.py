@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from bentpipe.plots.charts import Chart, Point, chart_figure, marks_of
+from bentpipe.plots.charts import Chart, Point, chart_figure, marks_of, rate_of_all
 from bentpipe.plots.layout import save
 from bentpipe.plots.style import styled
 from bentpipe.results.metrics import NOT_COMPARED, set_otherwise
 
 __all__ = ["case_chart", "case_figure", "places_of", "write_cases_plot"]
-
-_ALWAYS: Final = ("aggregate_goodput",)
 
 
 def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
@@ -31,7 +29,7 @@ def case_figure(summary: dict[str, Any]) -> Any | None:
 
 def case_chart(summary: dict[str, Any]) -> Chart:
     """What the plot over the cases shows; at least one has run."""
-    metrics = tuple(summary.get("shows") or _ALWAYS)
+    metrics = tuple(summary.get("shows") or (rate_of_all(summary["published"]),))
     rows = [row for row in summary["published"] if not NOT_COMPARED.intersection(row["remarks"])]
     return Chart(
         "Throughput by case",

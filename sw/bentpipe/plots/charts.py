@@ -12,7 +12,7 @@ from bentpipe.plots.layout import WIDTH_IN, lay_out
 from bentpipe.plots.style import COLOURS, DARK, MUTED, Style, flow_style
 from bentpipe.results.metrics import BEST_TCP_BPS
 
-__all__ = ["Chart", "Level", "Mark", "Point", "chart_figure", "marks_of", "mbps", "quantity"]
+__all__ = ["Chart", "Level", "Mark", "Point", "chart_figure", "marks_of", "mbps", "quantity", "rate_of_all"]
 
 _PUBLISHED: Final = (("measured", "D", COLOURS[1]), ("predicted", "X", MUTED))
 _MARKER: Final[Any] = {"linestyle": "none", "markersize": 8, "markeredgecolor": "white", "zorder": 4}
@@ -20,6 +20,7 @@ _ERROR: Final[Any] = {"capsize": 3, "elinewidth": 1.0, "capthick": 1.0}
 
 _QUANTITIES: Final = {
     "aggregate_goodput": "aggregate throughput (Mb/s)",
+    "sum_of_flow_rates": "sum of the flows' rates (Mb/s)",
     "goodput": "throughput (Mb/s)",
     "sigma": "standard deviation (Mb/s)",
     "fairness": "fairness index",
@@ -27,6 +28,17 @@ _QUANTITIES: Final = {
     "efficiency": "efficiency",
     "carried": "share of datagrams carried",
 }
+
+
+_TOGETHER: Final = ("aggregate_goodput", "sum_of_flow_rates")
+"""Rates of all flows."""
+
+
+def rate_of_all(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the rate of all flows that stands in a chart beside some published rows: the one that they are compared
+    with, else that over the common time."""
+    found = {row["metric"] for row in rows}
+    return "sum_of_flow_rates" if "sum_of_flow_rates" in found else "aggregate_goodput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +253,7 @@ def marks_of(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> tuple
     flow alone.
     """
     found = []
+    together = next((name for name in _TOGETHER if name in metrics), _TOGETHER[0])
     for row in rows:
         for kind, *_ in _PUBLISHED:
             metric, value = row["metric"], row[kind]
@@ -249,8 +262,8 @@ def marks_of(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> tuple
             if quantity([metric]).endswith("(Mb/s)"):
                 value *= 1e6
             if metric == "share" and "share" not in metrics:
-                metric, value = "aggregate_goodput", value * BEST_TCP_BPS
+                metric, value = together, value * BEST_TCP_BPS
             if metric == "goodput" and "goodput" not in metrics:
-                metric = "aggregate_goodput"
+                metric = together
             found.append(Mark(row["case"], metric, kind, value))
     return tuple(found)

@@ -46,6 +46,7 @@ __all__ = [
 _COLUMNS: Final = (
     "case",
     "Mb/s",
+    "sum of flows' rates",
     "efficiency",
     "fairness",
     "retransmitted",
@@ -144,6 +145,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
         [
             case["name"],
             figure_text(case["metrics"]["aggregate_goodput"] / 1e6),
+            figure_text(case["metrics"]["sum_of_flow_rates"] / 1e6),
             figure_text(case["metrics"]["efficiency"]),
             figure_text(case["metrics"]["fairness"]),
             f"{case['retransmits']:,}",

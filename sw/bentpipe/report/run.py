@@ -39,7 +39,6 @@ from bentpipe.results.tables import (
     loss_rows,
     loss_text,
     oam_rows,
-    overall_apart,
     profile_rows,
     published_rows,
     splitting_rows,
@@ -163,12 +162,11 @@ def _facts(s: Mapping[str, Any]) -> str:
     if s.get("splitting"):  # which is what it is for
         ratio = s["splitting"]["loss_ratio"]["value"]
         facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of arriving cells"))
-    overall = overall_apart(total) if len(flows) > 1 else None
     if flows:
-        own = figure_text(total["aggregate_goodput"] / 1e6)
-        facts.append(("Throughput" if overall is None else "Sum of the flows' own rates", own, "Mb/s"))
-    if overall is not None:
-        facts.append(("From first start to last end", figure_text(overall / 1e6), "Mb/s"))
+        name = "Throughput" if len(flows) == 1 else "Throughput over the common time"
+        facts.append((name, figure_text(total["aggregate_goodput"] / 1e6), "Mb/s"))
+    if len(flows) > 1:
+        facts.append(("Sum of the flows' own rates", figure_text(total["sum_of_flow_rates"] / 1e6), "Mb/s"))
     if total.get("efficiency") is not None:
         facts.append(("Efficiency", f"{100 * total['efficiency']:.1f}", "%"))
     if len(flows) > 1 and total["fairness"] is not None:

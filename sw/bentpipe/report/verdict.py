@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bentpipe.results.expect import broken, expectation_text
-from bentpipe.results.tables import figure_text, overall_apart
+from bentpipe.results.tables import apart_text, figure_text
 
 __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
@@ -60,10 +60,9 @@ def _did(s: Mapping[str, Any]) -> str:
     elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
         text = f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"
-        overall = overall_apart(total)
-        if overall is not None:
-            rate = figure_text(overall / 1e6)
-            text += f" (sum of their own rates; {rate} Mb/s from the first start to the last end)"
+        if apart_text(s, flows):
+            own = figure_text(total["sum_of_flow_rates"] / 1e6)
+            text += f" over their common time ({own} Mb/s as the sum of their own rates)"
         if total.get("efficiency") is not None:
             text += f", {100 * total['efficiency']:.3g} % of what the lines can deliver while they run"
         parts.append(text)

@@ -30,7 +30,10 @@
     number, or of true and false) and ``text`` (of what is no number, as JSON). Only of a run with such changes.
 
 Version 3: losses, goodput, share and efficiency have other definitions than in version 2, and a cell arrives when its
-last bit has. Older results are refused, so that the two are not compared.
+last bit has.
+
+Version 4: ``aggregate_goodput`` is over the flows' common time; the sum of their own rates is ``sum_of_flow_rates``.
+Older results are refused, so that the two are not compared.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ __all__ = ["SCHEMA_VERSION", "RunResult", "Trace", "Writes"]
 Writes = list[tuple[int, str, str, Any]]
 """What was changed in a run, in order: the time in ps, what wrote it, the dotted key, the value."""
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ __all__ = [
     "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
+    "apart_text",
     "board_text",
     "broken_text",
     "cell_tables",
@@ -41,7 +42,6 @@ __all__ = [
     "metric_text",
     "note_texts",
     "oam_rows",
-    "overall_apart",
     "print_notes",
     "print_run",
     "print_table",
@@ -60,6 +60,10 @@ TEXTS = frozenset({"source", "remark"})
 """Columns that are read as texts, wherever they stand."""
 
 _LONGEST: Final = 60
+
+_APART: Final = 0.05
+"""Share by which two rates of all flows may differ without a reason."""
+
 """Characters of a changed value."""
 
 
@@ -490,25 +494,42 @@ def board_text(summary: dict[str, Any]) -> str | None:
 
 
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
-    """Sum and fairness of the flows' rates; what they come to over the whole time where that differs by 1 % or more."""
+    """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words; with
+    the reason where the two rates differ by more than 5 %."""
     flows = [flow for flow in flows if flow.get("protocol") != "oam"]
     if len(flows) < 2:
         return None
     total = summary["metrics"]
-    rate, overall = total["aggregate_goodput"], overall_apart(total)
-    text = f"all {len(flows)}: {figure_text(rate / 1e6)} Mb/s"
+    rate, own = total["aggregate_goodput"], total["sum_of_flow_rates"]
+    text = f"all {len(flows)}: {figure_text(rate / 1e6)} Mb/s over their common time"
+    text += f", {figure_text(own / 1e6)} Mb/s as the sum of their own rates"
     if total["fairness"] is not None:
         text += f", fairness {total['fairness']:.3f}"
-    if overall is not None:
-        text += f"; over the time from the first start to the last end {figure_text(overall / 1e6)} Mb/s"
-    return text
+    reason = apart_text(summary, flows)
+    return f"{text}. {reason}" if reason else text
 
 
-def overall_apart(total: Mapping[str, Any]) -> float | None:
-    """Return the rate of all flows over the time from the first start to the last end, where it differs by 1 % or more
-    from the sum of their own rates: these were not all there at once then."""
-    rate, overall = total["aggregate_goodput"], total.get("overall_goodput")
-    return overall if overall is not None and abs(overall - rate) >= 0.01 * rate > 0 else None
+def apart_text(summary: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return why the sum of the flows' own rates differs from their rate over the common time, where it does so by more
+    than 5 %: they did not all run all the time."""
+    rate, own = summary["metrics"]["aggregate_goodput"], summary["metrics"]["sum_of_flow_rates"]
+    if abs(own - rate) <= _APART * max(own, rate):
+        return None
+    ran = [flow for flow in flows if flow["end_ps"] > flow["start_ps"] >= 0 and flow.get("protocol") != "oam"]
+    if not ran:
+        return None
+    starts, ends = ([flow[name] / 1e12 for flow in ran] for name in ("start_ps", "end_ps"))
+    return (
+        f"The two differ by {100 * abs(own - rate) / rate:.0f} %, as the flows did not run together all the time: they "
+        f"started at {_from_to(starts)} and ended at {_from_to(ends)}; each flow's own rate is over its own time."
+        if rate
+        else None
+    )
+
+
+def _from_to(times_s: Sequence[float]) -> str:
+    low, high = f"{min(times_s):.4g}", f"{max(times_s):.4g}"
+    return f"{low} s" if low == high else f"{low} to {high} s"
 
 
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:

@@ -27,9 +27,10 @@ __all__ = [
     "published_rows",
 ]
 
-SHOWN: Final = ("aggregate_goodput", "fairness", "retransmits", "timeouts", "pdus_lost")
+SHOWN: Final = ("aggregate_goodput", "sum_of_flow_rates", "fairness", "retransmits", "timeouts", "pdus_lost")
 HEADS: Final = {
     "aggregate_goodput": "Mb/s",
+    "sum_of_flow_rates": "sum of flows' rates, Mb/s",
     "fairness": "fairness",
     "retransmits": "retransmitted",
     "timeouts": "time-outs",

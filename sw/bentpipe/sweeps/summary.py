@@ -180,12 +180,14 @@ def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> 
     ours = [each["ours"] for _, each in same if each["ours"] is not None]
     mean = mean_of(ours) if ours else None
     reference = row["measured"] if row["measured"] is not None else row["predicted"]
-    compared = reference and not NOT_COMPARED.intersection(remarks)
+    several = len(ours) > 1 or row["ratio"] is not None  # one run is held against the average of the same trials alone
+    compared = reference and several and not NOT_COMPARED.intersection(remarks)
+    value = None if mean is None else mean.most if row.get("over") == "best" else mean.mean
     return {
         **at,
         **row,
-        "ours": mean.mean if mean else None,
-        "ratio": mean.mean / reference if compared and mean else None,
+        "ours": value,
+        "ratio": value / reference if compared and value is not None else None,
         "remarks": remarks,
         "count": len(ours),
         "sigma": mean.sigma if mean else None,

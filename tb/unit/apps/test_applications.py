@@ -9,9 +9,10 @@ import pytest
 
 from bentpipe.apps.app import Application
 from bentpipe.apps.cbr import Cbr
-from bentpipe.apps.draws import RandomStream
+from bentpipe.apps.draws import Distribution, RandomStream
 from bentpipe.apps.onoff import OnOff
 from bentpipe.apps.random_blocks import RandomBlocks
+from bentpipe.apps.sessions import SessionModel, Sessions
 from bentpipe.apps.ttcp import Ttcp
 from bentpipe.hosts.config import HostConfig
 from bentpipe.hosts.engine import HELD
@@ -100,6 +101,18 @@ def test_a_rate_that_fits_waits_for_nothing() -> None:
         "late_max_ps": 0,
         "blocked_ps": 0,
     }
+
+
+def test_sessions_write_their_blocks_at_once() -> None:
+    """Two blocks each session, sessions 20 to 40 ms apart."""
+    block, gap = Distribution("constant", 3000), Distribution("uniform", 20 * MS, 40.0 * MS)
+    model = SessionModel(block, gap, Distribution("constant", 2))
+    app = Sessions(model, RandomStream(1, 0), duration_ps=2 * S)
+    times = data_times(app, 5)
+    starts = [time for time, _ in times]
+    assert len(times) > 100 and {length for _, length in times} == {3000} and starts[::2] == starts[1::2]
+    gaps = [b - a for a, b in pairwise(starts[::2])]
+    assert 20 * MS <= min(gaps) < 22 * MS and 38 * MS < max(gaps) <= 40 * MS
 
 
 def test_random_blocks_keep_within_their_bounds() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
+from statistics import correlation, fmean, pvariance
 from typing import Any
 
 import pytest
@@ -49,6 +49,28 @@ def test_paretos_distribution() -> None:
     assert found[0] >= 1000
     for part in (0.5, 0.9, 0.99):
         assert found[int(part * len(found))] == pytest.approx(1000 * (1 - part) ** (-1 / 1.2), rel=0.08)
+
+
+def test_the_gamma_distribution() -> None:
+    """Mean and variance are shape * scale and shape * scale ** 2."""
+    found = drawn(Distribution("gamma", 1000, 3.0))
+    assert fmean(found) == pytest.approx(3000, rel=0.02)
+    assert pvariance(found) == pytest.approx(3 * 1000**2, rel=0.04)
+
+
+def test_frames_of_mpeg_video() -> None:
+    """Groups of IBBPBBPBBPBB: I frames have the mean, P frames half, B frames a quarter; scenes scale them together."""
+    draws, given = RandomStream(7, 7), Distribution("mpeg", 100_000, 20.0)
+    groups = [[draws.draw(given) for _ in range(12)] for _ in range(8000)]
+    for place, share in ((0, 1.0), (1, 0.25), (3, 0.5), (11, 0.25)):
+        assert fmean(group[place] for group in groups) == pytest.approx(share * 100_000, rel=0.06)
+    first, beside = ([group[place] for group in groups] for place in (0, 1))
+    assert correlation(first, beside) > 0.7
+
+
+def test_what_is_below_the_least_is_the_least() -> None:
+    found = drawn(Distribution("exponential", 1000, least=500))
+    assert found[0] == 500 and sum(x == 500 for x in found) / len(found) == pytest.approx(1 - math.exp(-0.5), rel=0.05)
 
 
 def test_what_is_above_the_most_is_the_most() -> None:

@@ -18,6 +18,7 @@ from bentpipe.compare.orders import Order, judged, orders
 from bentpipe.compare.rows import against_published, apart, beside, different, errors_of, pairs_of
 from bentpipe.compare.sides import Run as SideRun
 from bentpipe.compare.sides import Side, grouped, read_side
+from bentpipe.compare.texts import published_comparison
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
@@ -55,7 +56,10 @@ def run(
             "shortened": shortened,
             "time": {"limit_s": limit, "full_s": 10, "started": started},
             "changes": [{"key": key, "old": 0, "new": value} for key, value in changes],
-            "metrics": {"aggregate_goodput": goodput, "goodput": goodput, "fairness": 1.0},
+            "metrics": {
+                **dict.fromkeys(("aggregate_goodput", "sum_of_flow_rates", "goodput"), goodput),
+                "fairness": 1.0,
+            },
             "flows": [{"name": f"flow{n}", "octets_delivered": 1} for n in range(flows)],
             "ledger": [],
             "drops": {},
@@ -261,6 +265,29 @@ def test_what_is_published_of_several_trials_is_held_against_the_same_of_ours(ov
     assert row["ours"] == ours and row["error_percent"] == pytest.approx(10 * (ours - 10))
 
 
+def test_one_run_is_not_near_both_the_average_and_the_best_of_the_same_trials():
+    """One run is one trial, held against the average; ten have a best of their own. A best alone has one run's."""
+    rows = [{"over": "mean"}, {"over": "best", "measured": 11.0}]
+    one = against_published(side(run(10e6, rows=rows)))
+    assert [row["error_percent"] is None for row in one] == [False, True] and one[1]["ours"] == 10.0
+    ten = against_published(side(*(run(n * 1e6, seed=n, rows=rows) for n in (9, 11))))
+    assert [row["error_percent"] for row in ten] == [0.0, 0.0]
+    (alone,) = against_published(side(run(10e6, rows=rows[1:])))
+    assert alone["error_percent"] == pytest.approx(-100 / 11)
+
+
+def test_measured_predicted_and_given_back_figures_are_counted_apart():
+    rows = [{}, {"measured": None, "predicted": 8.0}, {"given_back": "cost"}, {"measured": None, "predicted": None}]
+    found = against_published(side(run(9e6, rows=rows)))
+    assert [row["kind"] for row in found] == ["measured", "predicted", "given back", ""]
+    made = published_comparison("ours", found, [])
+    counted = {errors["of"]: errors["figures"] for errors in made.data["errors"]}
+    assert counted == {f"{kind}, one flow": 1 for kind in ("Measured", "Predicted", "Given back")}
+    assert made.notes[0].startswith(
+        "Measured, one flow: 1 of 1 figures within 10 %, error 10.0 % on average, median 10.0"
+    )
+
+
 def test_one_run_has_no_spread():
     (row,) = against_published(side(run(9e6, rows=[{"over": "sigma"}])))
     assert row["ours"] is None and row["error_percent"] is None
@@ -317,7 +344,7 @@ def test_the_papers_orders_are_of_cases_that_there_are():
     for order in orders():
         for name, case, metric in order.falls:
             assert case in [e.case for e in load_cases(name, only=[case] if case else ())]
-            assert "." in metric or metric in ("aggregate_goodput", "fairness")
+            assert "." in metric or metric in ("sum_of_flow_rates", "fairness")
         assert len(order.falls) > 1 and {name for name, *_ in order.falls} <= set(catalogue())
 
 

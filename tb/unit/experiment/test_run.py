@@ -9,6 +9,7 @@ from bentpipe.experiment.build.hosts import dropped
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.metrics import BEST_TCP_BPS, GROUPED, compare, fairness, metrics
+from bentpipe.results.tables import together_text
 from unit.experiment.fake import FakeNetwork, fake_build
 
 PS = 10**12
@@ -35,7 +36,7 @@ def test_a_run_is_done_at_its_duration():
     assert (s["status"], s["reason"]) == ("done", None)
     assert s["time"]["simulated_s"] == s["time"]["limit_s"] == 3.0
     assert s["shortened"] is True
-    assert s["seed"] == 1 and s["schema"] == 3
+    assert s["seed"] == 1 and s["schema"] == 4
     assert s["versions"]["bentpipe"] and s["versions"]["python"]
 
 
@@ -138,7 +139,7 @@ def test_figures_of_a_run():
         for name, rate in (("a", 30_000_000), ("b", 10_000_000))
     ]
     found = metrics(flows)
-    assert found["aggregate_goodput"] == 40e6
+    assert found["aggregate_goodput"] == found["sum_of_flow_rates"] == 40e6
     assert found["goodput"] == 20e6
     assert found["fairness"] == pytest.approx(40**2 / (2 * (30**2 + 10**2)))
     assert found["sigma"] == pytest.approx(200**0.5 * 1e6)
@@ -155,9 +156,9 @@ def test_figures_of_a_flows_copies():
         times | {"name": name, "goodput_bps": rate} for name, rate in zip("abcd", (30e6, 10e6, 5e6, 1e6), strict=True)
     ]
     found = metrics(flows, None, {"a": "x", "b": "x", "c": "y"})
-    assert [found[f"x.{name}"] for name in GROUPED[:2]] == [40e6, 20e6]
+    assert [found[f"x.{name}"] for name in GROUPED[:3]] == [0.0, 40e6, 20e6]
     assert found["x.sigma"] == pytest.approx(200**0.5 * 1e6) and found["x.fairness"] == pytest.approx(0.8)
-    assert (found["y.aggregate_goodput"], found["y.sigma"], found["aggregate_goodput"]) == (5e6, None, 46e6)
+    assert (found["y.sum_of_flow_rates"], found["y.sigma"], found["sum_of_flow_rates"]) == (5e6, None, 46e6)
 
 
 def test_flows_that_end_at_different_times():
@@ -169,10 +170,31 @@ def test_flows_that_end_at_different_times():
 
     waiting = {"name": "c", "start_ps": -1, "end_ps": 9 * PS, "octets_delivered": 0, "goodput_bps": 0.0}
     found = metrics([flow("a", 1, 3, 2_000_000), flow("b", 1, 5, 2_000_000), waiting])
-    assert found["aggregate_goodput"] == 8e6 + 4e6
-    assert found["overall_goodput"] == 8e6
+    assert found["sum_of_flow_rates"] == 8e6 + 4e6
+    assert found["aggregate_goodput"] == 8e6
     assert found["fairness"] == pytest.approx(12**2 / (3 * (8**2 + 4**2)))
     assert found["share"] == pytest.approx(8 / 134.5132, rel=1e-5)
+
+
+def test_a_share_of_an_oc3_is_none_of_faster_lines():
+    """200 Mb/s are no share of 134.5; an OC-3c itself counts, rounding or not."""
+    flows = [{"name": "a", "start_ps": 0, "end_ps": PS, "octets_delivered": 25_000_000, "goodput_bps": 200e6}]
+    assert metrics(flows, 538e6)["share"] is None
+    slow = [flows[0] | {"octets_delivered": 16_000_000, "goodput_bps": 128e6}]
+    assert metrics(slow, BEST_TCP_BPS * (1 + 1e-12))["share"] == pytest.approx(128 / 134.5132, rel=1e-5)
+
+
+def test_why_the_sum_of_the_flows_rates_is_above_their_rate_together():
+    each = {"start_ps": 0, "octets_delivered": 0}
+    flows = [each | {"end_ps": end * PS} for end in (10, 25)]
+    total = {"aggregate_goodput": 80e6, "sum_of_flow_rates": 100e6, "fairness": 1.0}
+    text = together_text({"metrics": total}, flows)
+    assert text.startswith(
+        "all 2: 80.000 Mb/s over their common time, 100.000 Mb/s as the sum of their own rates, fairness 1.000. "
+    )
+    assert "differ by 25 %" in text and "started at 0 s and ended at 10 to 25 s" in text
+    near = total | {"sum_of_flow_rates": 84e6}
+    assert "differ" not in together_text({"metrics": near}, flows)
 
 
 def test_flows_one_after_the_other_have_no_more_than_the_lines_deliver():

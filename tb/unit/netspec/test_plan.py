@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from bentpipe.apps.draws import Distribution
 from bentpipe.errors import ConfigError
 from bentpipe.netspec.language import PARAMETERS, PROTOCOLS, TESTS, Argument
 from bentpipe.netspec.plan import Connection, FlowGroup, read_script
 from bentpipe.netspec.syntax import Script
 
+SCRIPTS = Path(__file__).parents[2] / "vectors" / "netspec"
 US = 10**6
 MS = 10**9
 S = 10**12
@@ -241,3 +247,86 @@ def test_what_is_wrong(text: str, where: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
         plan(text)
     assert str(caught.value).startswith(f"x.ns:{where}: {what}")
+
+
+def test_a_host_may_be_named_by_its_address() -> None:
+    (one,) = plan("connection { xmt = 204.235.72.224 (xmtbuf = 52428); rcv = 204.235.73.24:45000; }").connections()
+    assert (one.transmit, one.receive, one.send_buffer) == ("204.235.72.224", "204.235.73.24", 52428)
+
+
+@pytest.mark.parametrize(
+    ("name", "app", "window", "settings"),
+    [
+        ("full", "ttcp", 524288, {"write": 65536}),
+        ("burst", "cbr", 524288, {"block": 62500, "period": 5 * MS, "rate": None, "count": 1, "late": "skip"}),
+        ("queued", "cbr", 524288, {"block": 62500, "period": 5 * MS, "rate": None, "count": 1, "late": "queue"}),
+        (
+            "ftp",
+            "sessions",
+            131072,
+            {
+                "block": Distribution("lognormal", 50_000, 2.0, least=16),
+                "gap": Distribution("exponential", 50 * MS, least=500 * US),  # lambda is of microseconds
+                "count": Distribution("exponential", 4, least=1),
+                "late": "queue",
+            },
+        ),
+    ],
+)
+def test_public_scripts_of_netspec_3(name: str, app: str, window: int, settings: dict[str, Any]) -> None:
+    (one,) = plan((SCRIPTS / f"{name}.ns").read_text()).connections()
+    assert (one.name, one.transmit, one.receive, one.app) == ("left", "left", "right", app)
+    assert (one.send_buffer, one.receive_buffer, one.duration_ps) == (window, window, 5 * S)
+    assert one.settings == settings
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("telnetPacketSize", Distribution("exponential", 2)),
+        ("TelnetPacketSize(min = 1, max = 40)", Distribution("exponential", 2, most=40, least=1)),
+        ("videoTeleConferenceFrameSize(scale = 500, shape = 3)", Distribution("gamma", 500, 3.0)),
+        ("videoMPEGFrameSize(sceneLengthMean = 90)", Distribution("mpeg", 20_000, 90.0)),
+        ("voiceSessionDuration(lambda = 0.0001)", Distribution("exponential", 10_000)),
+        ("pareto(scale = 100, shape = 1.5)", Distribution("pareto", 100, 1.5)),
+        ("exponential(lambda = 0.01)", Distribution("exponential", 100)),
+    ],
+)
+def test_distributions_and_models_as_words(given: str, found: Distribution) -> None:
+    assert only(f"test = burstq(blocksize = {given}, period = 10)").settings["block"] == found
+
+
+def test_blocks_nest_to_any_depth() -> None:
+    """Blocks that change nothing are none of the plan's; those by turns are, and have a bound that is said."""
+    leaf = "connection { transmit = a; receive = b; size = 1 }"
+    deep = plan("parallel { delay = 1 ms; " * 3000 + leaf + " }" * 3000)
+    assert (deep.delay_ps, len(deep.members)) == (3000 * MS, 1)
+    turns = plan(f"parallel {{ {leaf} serial {{ {leaf} " * 45 + leaf + " } }" * 45)
+    assert len([*turns.connections()]) == 91
+    with pytest.raises(ConfigError, match="more than 100 serial and parallel blocks by turns inside each other"):
+        plan(f"parallel {{ {leaf} serial {{ {leaf} " * 60 + leaf + " } }" * 60)
+    same = plan(f"parallel {{ {leaf} " * 500 + " }" * 500)
+    assert len(same.members) == 500
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        (
+            "test = burstq(blocksize = ftpItemSze, period = 1)",
+            "unknown distribution 'ftpItemSze'; did you mean 'ftpItem",
+        ),
+        (
+            "test = burstq(blocksize = ftpNOfItems, period = 1)",
+            "ftpNOfItems draws a whole number, and 'blocksize' is a",
+        ),
+        ("test = burstq(blocksize = exponential(lambda = 0), period = 1)", "lambda is a number above 0"),
+        ("test = burstq(blocksize = exponential(mean = 1, lambda = 1), period = 1)", "'lambda' is given twice"),
+        ("test = burstq(blocksize = gamma(scale = 1), period = 1)", "gamma needs scale and shape"),
+        ("test = burstq(blocksize = 8:3, period = exponential(mean = 1))", "SIZE:COUNT can't go with a distribution"),
+        ("test = burstq(blocksize = 8, period = exponential(mean = 1), repeats = 3)", "'repeats' with a distribution"),
+    ],
+)
+def test_wrong_distributions(parameters: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        only(parameters)

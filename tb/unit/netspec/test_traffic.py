@@ -338,3 +338,20 @@ def test_tables_tell_transports_late_blocks_and_ftp() -> None:
     assert tables["FTP, as the client reports it"] == [["f", "ftp get", "2.000", "5.000", "1.000 ms"]]
     assert all(len(columns) == len(row) for _, columns, rows in flow_tables(flows) for row in rows)
     assert [title for title, _, _ in flow_tables(flows[:1])] == ["Flows"]
+
+
+def test_hosts_have_addresses_by_which_scripts_name_them() -> None:
+    named = HEAD.replace('"west:0"', '"west:0"\naddress = "10.0.0.1"').replace(
+        '"west:1"', '"west:1"\naddress = "10.0.0.2"'
+    )
+    text = '\n[traffic]\nnetspec = "connection { xmt = 10.0.0.1; rcv = 10.0.0.%s; size = 1; }"\n'
+
+    def flows(head: str, last: str) -> Experiment:
+        return parse_experiment(tomllib.loads(head + text % last), Source("x.toml", head + text % last))
+
+    (flow,) = flows(named, "2").flows
+    assert (flow.source, flow.sink) == ("a", "b")
+    with pytest.raises(ConfigError, match=r"there is no host '10.0.0.3'; did you mean '10.0.0.[12]'"):
+        flows(named, "3")
+    with pytest.raises(ConfigError, match=r"network.hosts.b.address: is the address of 'a', too"):
+        flows(named.replace("10.0.0.2", "10.0.0.1"), "1")

@@ -18,7 +18,7 @@ def test_a_figure_that_no_run_has_is_refused_before_any_runs(tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["overall_goodput", "timeouts", "sigma"])
+@pytest.mark.parametrize("name", ["sum_of_flow_rates", "timeouts", "sigma"])
 def test_figures_of_any_run(name):
     planned_metrics([name], [load("lan-1flow")])
 

@@ -45,13 +45,14 @@ def avoidance_round_trips(octets_acked_at_once: int) -> int:
 
 
 def test_congestion_avoidance_takes_303_seconds() -> None:
-    """One segment a round trip, as the papers reckon: 303.5 s over the satellite, 22.18 s over the WAN.
+    """One segment a round trip, as the papers reckon: 303.5 s (satellite), 22.18 s (WAN), 0.057 s (LAN).
 
     BSD takes 6 % longer: MSS * MSS / cwnd in integers is 9 or 10 octets here and loses half an octet an ACK.
     """
     round_trips = avoidance_round_trips(1)
     assert round_trips * RTT_S == pytest.approx(303.5, rel=0.07)
     assert round_trips * 0.039 == pytest.approx(22.18, rel=0.07)
+    assert round_trips * 0.0001 == pytest.approx(0.057, rel=0.07)
 
 
 def test_delayed_acks_take_twice_as_long() -> None:
@@ -73,7 +74,9 @@ class AckingSink:
         return self.next
 
 
-@pytest.mark.parametrize(("rtt_ps", "published_s"), [(534 * MS, 303.5), (39 * MS, 22.18)], ids=["satellite", "WAN"])
+@pytest.mark.parametrize(
+    ("rtt_ps", "published_s"), [(534 * MS, 303.5), (39 * MS, 22.18), (MS // 10, 0.057)], ids=["satellite", "WAN", "LAN"]
+)
 def test_recovery_on_the_window_trace(rtt_ps: int, published_s: float) -> None:
     """One loss at a window of 1148 segments; then the trace of cwnd from half of it to all of it again."""
     mss = 9140

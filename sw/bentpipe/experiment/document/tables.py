@@ -77,6 +77,7 @@ __all__ = [
     "LineTable",
     "LossTable",
     "NetworkTable",
+    "OpenTable",
     "ProfileTable",
     "PublishedTable",
     "RecordTable",
@@ -321,6 +322,9 @@ class HostTable(HostSettings, NicSettings, PortSettings):
     """
 
     port: Port = Field(description="switch port of the host")
+    address: Annotated[
+        str, Pattern(r"|(\d{1,3}\.){3}\d{1,3}", "{given!r} is not an address; write four numbers, as 204.235.72.224")
+    ] = Field(default="", description="IPv4 address, by which a NetSpec script may name the host")
     rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="of its line")
     delay_ps: Annotated[int, _DELAY] = Field(default=0, description="propagation delay of its line, one way")
     line: _LINES | None = Field(default=None, description="line type, as in `[network]`")
@@ -368,6 +372,14 @@ class NetworkTable(Settings):
     lines: dict[Name, LineTable] = Field(default={}, description="by name")
     hosts: dict[Name, HostTable] = Field(default={}, description="by name")
     vps: dict[Name, VpTable] = Field(default={}, description="virtual paths by name")
+
+    @model_validator(mode="after")
+    def _an_address_each(self) -> Self:
+        owners: dict[str, str] = {}
+        for name, host in self.hosts.items():
+            if host.address and (owner := owners.setdefault(host.address, name)) != name:
+                raise wrong(f"is the address of {owner!r}, too", f"hosts.{name}.address")
+        return self
 
 
 Hosts = Annotated[
@@ -615,6 +627,22 @@ class PublishedTable(Settings):
     over: Literal["mean", "best", "sigma"] = Field(
         default="mean", description="statistic over several trials; ours is over seeds"
     )
+    given_back: str = Field(
+        default="",
+        description="the setting of this experiment that was taken from this figure: the figure is an input that comes "
+        "out again, and is counted apart",
+    )
+
+
+class OpenTable(Settings):
+    """A parameter of which the source of the experiment doesn't give the value: `bentpipe explain` varies it."""
+
+    key: str = Field(description="the dotted key, as of `--set`")
+    values: Annotated[tuple[Any, ...], Length(1, 100, "give 1 to 100 values, not {count}")] = Field(
+        description="plausible values, beside the experiment's own"
+    )
+    why: str = Field(description="why these")
+    source: str = Field(description="the place that leaves it open, or that the values are from")
 
 
 class ExpectTable(Settings):
@@ -772,6 +800,7 @@ class Document(Cases, extra="forbid"):
     record: RecordTable = Field(default=RecordTable(), description="what a run records")
     splitting: SplittingTable | None = Field(default=None, description="estimate of rare losses at a port")
     published: tuple[PublishedTable, ...] = Field(default=(), description="published figures to compare")
+    open: tuple[OpenTable, ...] = Field(default=(), description="parameters that the source leaves open")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")
     expect: tuple[ExpectTable, ...] = Field(default=(), description="bounds of a run's figures")
 

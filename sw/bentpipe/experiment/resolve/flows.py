@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -237,12 +237,6 @@ def read_traffic(
     pairs = {(vc.path[0], vc.path[-1]): index for index, vc in reversed([*enumerate(channels.vcs)]) if index in single}
     flows: list[FlowSpec] = []
 
-    def host(connection: Connection, end: str) -> str:
-        name = getattr(connection, end)
-        if name in hosts:
-            return name
-        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, hosts)}")
-
     def channel(connection: Connection, a: str, b: str) -> int:
         if (a, b) not in pairs:
             path = channels.routes.shortest(a, b)
@@ -252,7 +246,7 @@ def read_traffic(
         return pairs[a, b]
 
     def flow(connection: Connection) -> int:
-        a, b = host(connection, "transmit"), host(connection, "receive")
+        a, b = (_host(script, connection, end, hosts) for end in ("transmit", "receive"))
         if a == b:
             raise script.error(connection.where("receive"), f"sends to itself, {a!r}")
         mtu = min(hosts[a].config.mtu, hosts[b].config.mtu)
@@ -296,6 +290,15 @@ def read_traffic(
 
     plan = stage(read_script(script))
     return flows, plan, script.text
+
+
+def _host(script: Script, connection: Connection, end: str, hosts: Mapping[str, HostSpec]) -> str:
+    """The host at an end of a connection, which names it by its name or by its address."""
+    name = getattr(connection, end)
+    names = {host.address: host.name for host in hosts.values() if host.address} | {each: each for each in hosts}
+    if name not in names:
+        raise script.error(connection.where(end), f"there is no host {name!r}{nearest(name, names)}")
+    return names[name]
 
 
 def _script(table: TrafficTable, source: Source) -> Script:

@@ -216,6 +216,7 @@ def _host(
         line_clock_ppm=_clocks(host.line_clock_tolerance_ppm, document.network, seed, name),
         frames=host.frames,
         framing=SonetSettings.of_read({"sts": SONET_RATES[host.rate_bps]}) if sonet else None,
+        address=host.address,
     )
 
 

@@ -36,7 +36,7 @@ __all__ = ["parse_experiment"]
 
 _DEFAULT_METRIC: Final = {
     "throughput": "goodput",
-    "aggregate throughput": "aggregate_goodput",
+    "aggregate throughput": "sum_of_flow_rates",
     "fairness index": "fairness",
     "share of 134.5 Mb/s": "share",
 }

@@ -193,6 +193,8 @@ class HostSpec:
         In which its line has slots for cells.
     framing : SonetSettings or None
         As of a line between switches.
+    address : str
+        By which a script may name it; "": none.
     """
 
     config: HostConfig
@@ -203,6 +205,7 @@ class HostSpec:
     line_clock_ppm: tuple[float, float]
     frames: FramesName | None = None
     framing: SonetSettings | None = None
+    address: str = ""
 
     @property
     def name(self) -> str:
