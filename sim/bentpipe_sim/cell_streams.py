@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
-from bentpipe_hdl.nic.options.test_cells.control import Analysis, analyse, generate, read_analysis, stop
+from bentpipe_hdl.nic.options.test_cells.control import POSTS, SENDS, Analysis, analyse, generate, read_analysis, stop
 from bentpipe_hdl.test_cells.cells import block_of_rate
-from bentpipe_hdl.ticks import TICKS_A_SECOND
+from bentpipe_hdl.ticks import TICKS_A_SECOND, ticks_to_ps
 
 from .accounts import CellAccount, read_cells
 from .loop import Loop
@@ -72,10 +72,16 @@ class TestCellStream:
         """Send one more cell, and no more."""
         stop(self.source.csr)
 
-    @property
-    def sends(self) -> bool:
-        state = int(self.source.csr.test_state)
-        return bool(state & 3)
+    def time_of(self, count: int) -> int:
+        """Picoseconds that so many cells take at the VC's rate."""
+        return ticks_to_ps(count * self.source.sends[self.vc].period >> 16)
+
+    def is_over(self) -> bool:
+        """No cell is to be sent, and none is under way."""
+        if int(self.source.csr.test_state) & (SENDS | POSTS):
+            return False
+        cells = self.truth()
+        return cells.sent <= cells.received + sum(cells.lost.values())
 
     def analysis(self) -> Analysis:
         """What the analyser has found so far."""
@@ -85,8 +91,44 @@ class TestCellStream:
         """What became of the cells so far, counted where it happened."""
         return read_cells(self.loop, self.nodes, self.place)
 
-    @property
-    def under_way(self) -> int:
-        """Cells that are on their way."""
-        cells: Any = self.truth()
-        return cells.sent - cells.received - sum(cells.lost.values())
+    def figures(self, span_ps: int) -> dict[str, float]:
+        """What was measured so far, and the truth of it, in a flow that took so long. What is not known, as nothing was
+        counted, is not there."""
+        found, truth = self.analysis(), self.truth()
+        whole, severe = 1 << self.blocks[0], found.secb_lost
+        outside = found.sent - found.secbs * whole
+        figures: dict[str, float | None] = {
+            "test_cells_sent": truth.sent,
+            "test_cells_received": found.received,
+            "test_cells_lost": found.lost,
+            "true_cells_lost": sum(truth.lost.values()),
+            "test_cells_errored": found.errored,
+            "true_cells_errored": truth.errored,
+            "test_cells_misinserted": found.misinserted,
+            "true_cells_misinserted": truth.misinserted,
+            "test_cells_unjudged": found.skipped + found.pending,
+            "measured_cell_loss_ratio": _ratio(found.lost, found.sent),
+            "measured_cell_error_ratio": _ratio(found.errored, found.in_order + found.errored),
+            "measured_cell_misinsertion_rate": _ratio(found.misinserted * 10**12, span_ps),
+            "cell_loss_ratio_outside_secb": _ratio(found.lost - severe, outside),
+            "cell_blocks": found.blocks,
+            "severely_errored_cell_block_ratio": _ratio(found.secbs, found.blocks),
+        }
+        if found.in_order:
+            figures |= {
+                "cell_transfer_delay_mean_ps": found.delay_mean_ps,
+                "cell_transfer_delay_min_ps": found.delay_min_ps,
+                "cell_transfer_delay_max_ps": found.delay_max_ps,
+                **{f"cell_transfer_delay_{name}_ps": found.quantile_ps(share) for name, share in _QUANTILES.items()},
+                "cell_delay_variation_ps": found.delay_max_ps - found.delay_min_ps,
+            }
+            last = found.quantile_ps(_QUANTILES["p999"])
+            figures["cell_delay_variation_p999_ps"] = None if last is None else last - found.delay_min_ps
+        return {name: value for name, value in figures.items() if value is not None}
+
+
+_QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return above / below if below > 0 else None

@@ -14,6 +14,7 @@ from bentpipe.report.network import network_svg
 from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
 from bentpipe.report.verdict import Verdict, run_verdict
+from bentpipe.apps.settings import BARE
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     CONGESTED_COLUMNS,
@@ -158,7 +159,7 @@ def _facts(s: Mapping[str, Any]) -> str:
     lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
     dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
     speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
-    flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
+    flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     facts = []
     if s.get("splitting"):  # which is what it is for
         ratio = s["splitting"]["loss_ratio"]["value"]

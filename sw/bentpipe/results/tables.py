@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
+from bentpipe.apps.settings import BARE
 from bentpipe.results.declared import Metric, metric_of, metrics_of, scale_of
 from bentpipe_hdl.switch.registers import REASON_TITLES
 from bentpipe_hdl.units import format_time
@@ -487,7 +488,7 @@ def board_text(summary: dict[str, Any]) -> str | None:
 
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
     """Sum and fairness of the flows' rates; what they come to over the whole time where that differs by 1 % or more."""
-    flows = [flow for flow in flows if flow.get("protocol") != "oam"]
+    flows = [flow for flow in flows if flow.get("protocol") not in BARE]
     if len(flows) < 2:
         return None
     total = summary["metrics"]

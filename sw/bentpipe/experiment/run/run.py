@@ -23,6 +23,7 @@ from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
+from bentpipe.apps.settings import BARE
 from bentpipe.results.cells import cell_metrics
 from bentpipe.results.expect import judge
 from bentpipe.results.losses import loss_metrics
@@ -383,7 +384,7 @@ class _Sampler:
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
-        self._carry = [flow.name for flow in experiment.flows if flow.protocol != "oam"]
+        self._carry = [flow.name for flow in experiment.flows if flow.protocol not in BARE]
         self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
         self._lost: dict[str, int] = {}
         self._built = built

@@ -11,7 +11,7 @@ from bentpipe_hdl.nic.options.base import NicOption
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.test_cells.cells import STAMP_PS
 
-__all__ = ["CELL_COUNTERS", "OPTION", "WORDS", "Analysis", "analyse", "generate", "read_analysis", "stop"]
+__all__ = ["CELL_COUNTERS", "OPTION", "POSTS", "SENDS", "WORDS", "Analysis", "analyse", "generate", "read_analysis", "stop"]
 
 CELL_COUNTERS: Final = {
     "sent": "test cells sent",
@@ -29,6 +29,9 @@ CELL_COUNTERS: Final = {
 """Counters of more than 32 bits, by name: two words each, the low one first."""
 
 WORDS: Final = 2
+
+SENDS, POSTS = 1, 2
+"""Bits of ``test_state``: the generator runs; it waits for its VC."""
 
 _COUNTERS: Final = {
     "pending": "cells with a wrong CRC-16 since the last one with a right one",
