@@ -44,7 +44,7 @@ class TestCellAnalyser(wiring.Component):
     Blocks of I.356 are of 2**``size`` consecutive numbers; more than ``limit`` outcomes that are errored, lost or
     misinserted make one severely errored. Within a gap errored cells count as before lost ones.
 
-    The delay of a cell in order is the difference of the time stamps. The histogram has classes of 2**``width`` times
+    The delay of a cell in order is the difference of the time stamps. The histogram has classes of 2**``class_width`` times
     10 ns, of the delay minus that of the first cell (2-point CDV); the first and the last class are open.
 
     Parameters
@@ -63,7 +63,7 @@ class TestCellAnalyser(wiring.Component):
         In the clock in which software writes ``known``: it starts anew. Counters go on.
     known, first : In
         E is ``first`` at the start; else the first cell with a right CRC says it.
-    size, limit, width : In
+    size, limit, class_width : In
     valid, good, number, stamp, came : In
         As of :class:`.receiver.TestCellReceiver`.
     errored, lost, … : Out
@@ -91,7 +91,7 @@ class TestCellAnalyser(wiring.Component):
                 "first": In(32),
                 "size": In(5),
                 "limit": In(16),
-                "width": In(5),
+                "class_width": In(5),
                 "valid": In(1),
                 "good": In(1),
                 "number": In(32),
@@ -285,7 +285,7 @@ class TestCellAnalyser(wiring.Component):
         varied = Signal(signed(STAMP_BITS))
         m.d.comb += varied.eq(stage((delay - reference)[:STAMP_BITS], "variation"))
         place = Signal(signed(STAMP_BITS + 1))
-        m.d.comb += place.eq(stage(varied >> self.width, "class_place") + below)
+        m.d.comb += place.eq(stage(varied >> self.class_width, "class_place") + below)
         bounded = Signal(range(self.classes))
         with m.If(place < 0):
             m.d.comb += bounded.eq(0)

@@ -59,7 +59,7 @@ STAMP_PS: Final = 10_000
 STAMP_SHIFT: Final = 27
 STAMP_FACTOR: Final = round(33125 / 1872 * 2**STAMP_SHIFT)
 """Time stamp = tick * STAMP_FACTOR / 2**STAMP_SHIFT. A tick is 33125/1872 units of 10 ns; the clock of the stamps is
-right to 2e-10."""
+right to 3e-11."""
 
 
 class TestCellError(ValueError):

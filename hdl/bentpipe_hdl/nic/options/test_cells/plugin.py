@@ -83,7 +83,7 @@ class TestCells(NicPlugin):
             judge.first.eq(csr.setting("test_rx_first")),
             judge.size.eq(csr.setting("test_block_size")),
             judge.limit.eq(csr.setting("test_block_limit")),
-            judge.width.eq(csr.setting("test_class")),
+            judge.class_width.eq(csr.setting("test_class")),
             *(getattr(judge, name).eq(getattr(came, name)) for name in ("valid", "good", "number", "stamp", "came")),
         ]
         made = self._generator
