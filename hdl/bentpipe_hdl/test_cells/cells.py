@@ -15,6 +15,7 @@ octets  hold
 
 from __future__ import annotations
 
+from binascii import crc_hqx
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,15 +86,9 @@ def advance(crc: int, bits: int = 1) -> int:
     return crc
 
 
-_OCTETS: Final = tuple(advance(octet << 8, 8) for octet in range(256))
-
-
 def crc16(octets: bytes) -> int:
     """Return the CRC-16 of some octets."""
-    crc = PRESET
-    for octet in octets:
-        crc = (crc << 8 & 0xFFFF) ^ _OCTETS[crc >> 8 ^ octet]
-    return crc
+    return crc_hqx(octets, PRESET)
 
 
 def pack(cell: TestCell) -> bytes:
