@@ -9,12 +9,12 @@ from typing import Any
 
 from .accounts import Account, read_account
 from .build import EngineName, build_all, build_model, chosen_engine
+from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
-from .cell_streams import TestCellStream
 from .topology import Topology
 
 __all__ = ["Network", "Saved"]
@@ -295,9 +295,9 @@ class Network(Topology, Pdus):
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
         if not self.loop.is_open:
             return 0
-        return self.loop.under_way(self._place(nic, vc, sink), key)
+        return self.loop.under_way(self._ledger_place(nic, vc, sink), key)
 
-    def _place(self, nic: int, vc: int, sink: int) -> int:
+    def _ledger_place(self, nic: int, vc: int, sink: int) -> int:
         """The place in the ledger of the VC with this index from one interface to another."""
         if not self._places:
             for place, hops in enumerate(self._legs()):
@@ -331,7 +331,7 @@ class Network(Topology, Pdus):
                 raise NetworkError(f"{source.name} sends test cells on another VC already: it has one generator")
             if stream.sink is target:
                 raise NetworkError(f"{target.name} receives test cells on another VC already: it has one analyser")
-        place = self._place(nic, vc, sink)
+        place = self._ledger_place(nic, vc, sink)
         made = TestCellStream(self.loop, self.nodes, source, target, vc, place, block, delay_class)
         source.add_test_vc(vc)
         target.add_test_vc()

@@ -144,5 +144,3 @@ class StreamedNode:
         assert count < 1 << 63, "cells whose tick was past, or two in one tick"
         self.now = until
         return out[:count]
-
-

@@ -1,4 +1,4 @@
-"""Interfaces with test cells, each by itself: streams of cells from a generator, and to an analyser beside its model."""
+"""Interfaces with test cells, each by itself: streams from a generator, and to an analyser beside its model."""
 
 from __future__ import annotations
 

@@ -72,9 +72,10 @@ class AnalyserModel:
         number, sent = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
         if self.expected is None:
             self._anew(number)
+        assert self.expected is not None
         gap = (number - self.expected) % WORD
         candidate, self.candidate = self.candidate, None
-        if WORD - FURTHEST <= gap:
+        if gap >= WORD - FURTHEST:
             self._bad_outcome("misinserted")
         elif gap <= FURTHEST:
             self._in_order(number, gap, (stamp(tick) - sent) % WORD)

@@ -57,7 +57,8 @@ class Truth:
     sent, lost, errored, misinserted : int
         Cells: the second one of a number, and cells of others, are misinserted.
     cancelled : int
-        Cells of others without a right CRC-16 in gaps in which cells are missing: such a pair looks like an errored one.
+        Cells of others without a right CRC-16 in gaps in which cells are missing: such a pair looks like an errored
+        cell.
     reordered : int
         Cells out of order: each looks like one that is lost and one that is misinserted.
     strangers : int

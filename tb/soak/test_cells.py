@@ -53,7 +53,9 @@ def main() -> int:
         except AssertionError as error:
             print(f"{name}: {cells} cells: different: {error}")
             return 1
-        print(f"{name}: {cells} cells, {time.process_time() - begin:.0f} s CPU, of the analyser {nodes:.0f} s", flush=True)
+        print(
+            f"{name}: {cells} cells, {time.process_time() - begin:.0f} s CPU, of the analyser {nodes:.0f} s", flush=True
+        )
         print(f"  truth    {asdict(truth)}\n  analyser {counts}", flush=True)
     if not given.native:
         both_engines(20_000)

@@ -15,12 +15,12 @@ from .generator import COUNT_BITS
 __all__ = ["CELLS", "EVENTS", "TestCellAnalyser", "classes_of"]
 
 CELLS = ("errored", "lost", "misinserted", "secb_errored", "secb_lost", "secb_misinserted", "in_order", "skipped")
-"""Counts of cells; those of the three kinds that were in severely errored cell blocks; cells in order, of which the delay
-is known; cells that were not judged, as the analyser was out of step."""
+"""Counts of cells: of three kinds; those of them in severely errored cell blocks; cells in order, of which the delay is
+known; cells that were not judged, as the analyser was out of step."""
 
 EVENTS = ("pending", "resyncs", "blocks", "secbs")
-"""Errored cells of which it is not known yet what they were; how often the analyser found another sequence; cell blocks;
-severely errored ones."""
+"""Counts: cells with a wrong CRC-16 of which it is not known yet what they were; changes to another sequence; cell
+blocks; severely errored cell blocks."""
 
 NEXT = 9
 """Narrow: the clock in which the histogram is read."""
@@ -37,15 +37,16 @@ class TestCellAnalyser(wiring.Component):
     E is the next number that is expected, u the cells with a wrong CRC since the last one that was right. A cell with
     the number SN and d = SN - E, modulo 2**32:
 
-    - 0 <= d <= 2**16: min(d, u) cells were errored, the other max(d - u, 0) lost, max(u - d, 0) misinserted; E = SN + 1.
+    - 0 <= d <= 2**16: min(d, u) cells were errored, the other max(d - u, 0) lost, max(u - d, 0) misinserted. E becomes
+      SN + 1.
     - -2**16 <= d < 0: misinserted, an old cell or one that came twice; E stays.
     - else: not judged. If the next cell with a right CRC goes on from it, E goes on from there.
 
     Blocks of I.356 are of 2**``size`` consecutive numbers; more than ``limit`` outcomes that are errored, lost or
     misinserted make one severely errored. Within a gap errored cells count as before lost ones.
 
-    The delay of a cell in order is the difference of the time stamps. The histogram has classes of 2**``class_width`` times
-    10 ns, of the delay minus that of the first cell (2-point CDV); the first and the last class are open.
+    The delay of a cell in order is the difference of the time stamps. The histogram is of the delay minus that of the
+    first cell (2-point CDV). Its classes are 2**``class_width`` times 10 ns wide; the first and the last one are open.
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ class TestCellAnalyser(wiring.Component):
 
     @staticmethod
     def _stages(m, slot):
-        """``stage(value, name)``: as :meth:`~bentpipe_hdl.slot.Slot.settle`; ``named(value, name)``: the value. Both are
-        signals: what is no signal is built again where it is used."""
+        """Return ``stage(value, name)``, which is :meth:`~bentpipe_hdl.slot.Slot.settle`, and ``named(value, name)``.
+        Both give a signal: what is no signal is built again wherever it is used."""
 
         def named(value, name):
             signal = Signal.like(value, name=name)
@@ -206,8 +207,8 @@ class TestCellAnalyser(wiring.Component):
         return found
 
     def _blocks(self, m, slot, found):
-        """What the gap and the cell do to blocks: ``head`` cells of the gap are in the block in which it begins, ``whole``
-        in blocks without any cell that came, ``tail`` in that of the cell."""
+        """What the gap and the cell do to blocks. ``head`` cells of the gap are in the block in which it begins,
+        ``whole`` in blocks of which no cell came, ``tail`` in that of the cell."""
         stage, named = self._stages(m, slot)
         gap, errored, kept = found.gap, found.errored, {}
         for name, part in vars(self._block).items():
@@ -244,7 +245,8 @@ class TestCellAnalyser(wiring.Component):
             blocks=stage(whole_blocks + closes + closes_tail, "block_count"),
             secbs=stage(whole_blocks + first_severe + tail_severe, "secb_count"),
             errored=stage(
-                Mux(first_severe, first.errored, 0) + whole_errored + Mux(tail_severe, tail_errored, 0), "severe_errored"
+                Mux(first_severe, first.errored, 0) + whole_errored + Mux(tail_severe, tail_errored, 0),
+                "severe_errored",
             ),
             lost=stage(
                 Mux(first_severe, first.lost, 0) + (whole - whole_errored)[:17] + Mux(tail_severe, tail_lost, 0),

@@ -129,8 +129,8 @@ def stamp_of(tick: int) -> int:
 
 
 def block_of_rate(cells_a_second: float) -> tuple[int, int]:
-    """Return log2 of N and M of the cell blocks of I.356 for a peak cell rate: N is the smallest power of two that is at
-    least PCR/25 and 128, M is N/32."""
+    """Return log2 of N, and M, of the cell blocks of I.356 for a peak cell rate: N is the smallest power of two that is
+    at least PCR/25 and 128, M is N/32."""
     size = 7
     while 1 << size < cells_a_second / 25:
         size += 1

@@ -32,8 +32,9 @@ def _octets(value):
 class TestCellGenerator(wiring.Component):
     """Posts its VC to the pacer, which then asks for cell after cell without end; makes these cells.
 
-    A write of the setting ``run`` starts it anew: what it sends ends with one more cell, then the VC is posted again, and
-    the numbers begin with ``first``. A VC that sends something else refuses the post: the generator does not run then.
+    A write of the setting ``run`` starts it anew: what it sends ends with one more cell, then the VC is posted again,
+    and the numbers begin with ``first``. A VC on which something else is sent refuses the post: the generator does not
+    run then.
 
     Parameters
     ----------
@@ -146,7 +147,11 @@ class TestCellGenerator(wiring.Component):
             m.d.sync += [next_number.eq(number), next_stamp.eq(self.stamp)]
         out_number, out_stamp, crc, place = Signal(32), Signal(STAMP_BITS), Signal(16), Signal(range(WORDS_A_CELL - 1))
         with m.If(slot.clock(0)):
-            m.d.sync += [out_number.eq(next_number), out_stamp.eq(next_stamp), crc.eq(crc16_of(next_number, next_stamp))]
+            m.d.sync += [
+                out_number.eq(next_number),
+                out_stamp.eq(next_stamp),
+                crc.eq(crc16_of(next_number, next_stamp)),
+            ]
         with m.If(self.next):
             m.d.sync += place.eq(Mux(place == WORDS_A_CELL - 2, 0, place + 1))
         m.d.comb += self.word.eq(Array(_words(out_number, out_stamp, crc))[place])

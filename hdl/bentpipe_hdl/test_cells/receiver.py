@@ -29,8 +29,8 @@ class TestCellReceiver(wiring.Component):
     takes : In
         With the commit: the tick's cell is a test cell for this node.
     valid, good, number, stamp, came : Out
-        In the next tick: one came; its CRC-16 holds; what it holds; the time stamp of the tick in which it came. Narrow:
-        ``valid`` and ``came`` from clock 0 on, the others from clock 2 on, to the commit.
+        In the next tick: one came; its CRC-16 holds; what it holds; the time stamp of the tick in which it came.
+        Narrow: ``valid`` and ``came`` from clock 0 on, the others from clock 2 on, to the commit.
     """
 
     __test__ = False

@@ -1,4 +1,4 @@
-"""test_cells: cells that the interface makes itself, and what the interface of the sink measures by them (O.191, I.356)."""
+"""test_cells: cells that the source's interface makes, and what the sink's measures by them (O.191, I.356)."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ __all__ = ["commands"]
 
 _MODULES: Final = (
     "run", "attach", "shell", "set", "get", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "profile",
-    "check", "help", "report", "serve", "compare", "export", "cells", "netspec", "schema", "registers", "rtl", "wave", "build",
-    "board", "doctor", "completion",
+    "check", "help", "report", "serve", "compare", "export", "cells", "netspec", "schema", "registers", "rtl", "wave",
+    "build", "board", "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""
 

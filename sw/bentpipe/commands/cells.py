@@ -17,7 +17,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--block", type=int, default=128, metavar="N", help="cells of a cell block, a power of two (default: 128)"
     )
-    parser.add_argument("--block-limit", type=int, metavar="M", help="bad outcomes that a block may have (default: N/32)")
+    parser.add_argument(
+        "--block-limit", type=int, metavar="M", help="bad outcomes that a block may have (default: N/32)"
+    )
     parser.add_argument(
         "--from-first", action="store_true", help="begin with the first cell found (default: with number 0)"
     )
@@ -38,7 +40,12 @@ def _run(given: argparse.Namespace) -> int:
     found = analyse_capture(read_capture(given.file), (size, limit), first=first)
     if given.json:
         rows = [
-            {"way": way, "vpi": vpi, "vci": vci, **{name: value for name, value in asdict(each).items() if name != "classes"}}
+            {
+                "way": way,
+                "vpi": vpi,
+                "vci": vci,
+                **{name: value for name, value in asdict(each).items() if name != "classes"},
+            }
             for (way, vpi, vci), each in found.items()
         ]
         return print_json(rows)

@@ -21,8 +21,8 @@ _LAST_PS: Final = 5_000_000_000_000
 
 @dataclass(frozen=True)
 class TestCellReport:
-    """What a flow of test cells measured, up to the end of the run or of the flow. It has no goodput: its cells are none
-    of a user's.
+    """What a flow of test cells measured, up to the end of the run or of the flow. It has no goodput: its cells carry
+    no user's data.
 
     Members
     -------

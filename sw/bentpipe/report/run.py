@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.apps.settings import BARE
 from bentpipe.report.figures import DISTRIBUTIONS, figures_of
 from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
 from bentpipe.report.network import network_svg
 from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
 from bentpipe.report.verdict import Verdict, run_verdict
-from bentpipe.apps.settings import BARE
 from bentpipe.results.schema import RunResult
 from bentpipe.results.tables import (
     CONGESTED_COLUMNS,

@@ -216,7 +216,9 @@ METRICS: Final = (
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 _REPORTED: Final = {
-    column.name: Metric(column.name, column.head or column.name, column.unit, column.text, name, ("flow",), column.ratio)
+    column.name: Metric(
+        column.name, column.head or column.name, column.unit, column.text, name, ("flow",), column.ratio
+    )
     for name, report in REPORTS.items()
     for column in report.columns
 }

@@ -46,8 +46,8 @@ def test_units():
 
 
 def test_a_stream_of_100_000_cells():
-    """Losses, errors, misinsertions, second cells, delays, cells out of order: the analyser is its model, and differs from
-    the truth by the cancellations that have names alone."""
+    """Losses, errors, misinsertions, second cells, delays, cells out of order: the analyser is its model, and differs
+    from the truth by the cancellations that have names alone."""
     counts, truth, _ = measure(100_000, seed=1)
     assert min(truth.lost, truth.errored, truth.misinserted) > 500
     assert truth.cancelled > 5 and truth.reordered > 50 and truth.strangers > 50
@@ -78,8 +78,8 @@ def stream(rng, number, tick, cells):
 
 @pytest.mark.parametrize(("width", "engine"), NODES)
 def test_streams_of_every_kind(width, engine):
-    """Gaps over many blocks, other sequences, blocks of every size, stamps of the future, numbers and stamps that wrap, a
-    start in the middle, a reset in the middle: as the model has it, at both widths."""
+    """Gaps over many blocks, other sequences, blocks of every size, numbers and stamps that wrap, starts and a reset in
+    the middle: as the model has it, at both widths."""
     rng = random.Random("streams")
     now = (1 << 32) * 1872 // 33125 - 2000  # the stamp is about to wrap
     node = Tester(width, engine, now)
@@ -108,7 +108,7 @@ def generated(node, ticks):
 
 @pytest.mark.parametrize(("width", "engine"), NODES)
 def test_generator(width, engine):
-    """As many cells as are asked for, from a number on; stop, start anew while it sends, reset; stamps are the ticks'."""
+    """As many cells as are asked for, from a number on; stop, start anew while it sends, reset; stamps of the ticks."""
     node = Tester(width, engine)
     node.generate(first=(1 << 32) - 3, count=5)
     cells = node.run(100, most=100)

@@ -178,7 +178,9 @@ class _Reader:
         for switch in self._channels.network.switches:
             policy = settings.policy or switch.settings.policy
             if switch.name in path and policy != "tail":
-                what = f"{policy} in {switch.name} drops frames, and test cells are in none: give the VC policy = \"tail\""
+                what = (
+                    f'{policy} in {switch.name} drops frames, and test cells are in none: give the VC policy = "tail"'
+                )
                 raise ConfigProblem(f"{place}.vc", what)
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, SwitchSpec, VcSpec
 from bentpipe.apps.settings import BARE
+from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, SwitchSpec, VcSpec
 from bentpipe.results.metrics import cells_of, hop_rates
 
 __all__ = ["frame_remarks"]

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
@@ -23,7 +24,6 @@ from bentpipe.experiment.run.record import TraceRecorder
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
 from bentpipe.progress import Progress, waiting
-from bentpipe.apps.settings import BARE
 from bentpipe.results.cells import cell_metrics
 from bentpipe.results.expect import judge
 from bentpipe.results.losses import loss_metrics

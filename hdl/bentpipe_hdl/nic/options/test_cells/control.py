@@ -11,7 +11,18 @@ from bentpipe_hdl.nic.options.base import NicOption
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.test_cells.cells import STAMP_PS
 
-__all__ = ["CELL_COUNTERS", "OPTION", "POSTS", "SENDS", "WORDS", "Analysis", "analyse", "generate", "read_analysis", "stop"]
+__all__ = [
+    "CELL_COUNTERS",
+    "OPTION",
+    "POSTS",
+    "SENDS",
+    "WORDS",
+    "Analysis",
+    "analyse",
+    "generate",
+    "read_analysis",
+    "stop",
+]
 
 CELL_COUNTERS: Final = {
     "sent": "test cells sent",
@@ -63,7 +74,7 @@ class TestCells(NicOption):
                 vc, reg.Field("run", 12, text="it sends")),
                 on_write="begins anew, or ends after one more cell"),
             Register("test_tx_first", 0x0301, "sequence number of the first test cell"),
-            Register("test_tx_count", 0x0302, "test cells to send, 0: without end", unit="cells"),
+            Register("test_tx_count", 0x0302, "to send as test cells, 0: without end", unit="cells"),
             Register("test_rx", 0x0304, "analyser of test cells", width=14, fields=(
                 vc, reg.Field("run", 12, text="it takes the cells of the VC"),
                 reg.Field("known", 13, text="the first number is known")),
@@ -72,7 +83,8 @@ class TestCells(NicOption):
             Register("test_block_size", 0x0306, "log2 of the cells of a block (N of I.356)", width=5, reset=7, most=16),
             Register("test_block_limit", 0x0307, "most bad outcomes in a block that is not severely errored (M), less "
                      "than N", width=16, reset=4),
-            Register("test_class", 0x0308, "log2 of the width of a class of delays in 10 ns", width=5, reset=8, most=22),
+            Register("test_class", 0x0308, "log2 of the width of a class of delays in 10 ns", width=5, reset=8,
+                     most=22),
             Register("test_state", 0x0309, "state of both", "ro", 3, fields=(
                 reg.Field("sends", 0, text="the generator runs"),
                 reg.Field("posts", 1, text="the generator waits for its VC"),
@@ -82,7 +94,7 @@ class TestCells(NicOption):
             *(Register(f"test_{name}", 0x0330 + k, text, "ro", unit="10 ns" if name in _DELAYS else "",
                        reset=(1 << 32) - 1 if name == "delay_min" else 0)
               for k, (name, (text, _)) in enumerate(plain.items())),
-            Register("test_classes", 0x1000, "cells in order by delay minus the first cell's: a quarter of the classes "
+            Register("test_classes", 0x1000, "in order by their delay minus the first cell's: a quarter of the classes "
                      "is below it; the first and the last class are open", "ro", count=min(512, 8 * vcs), unit="cells"),
         )  # fmt: skip
 
