@@ -71,8 +71,10 @@ class Tester(StreamedNode):
 
     def check(self) -> dict[str, int]:
         """The analyser has counted what the model has; gives that."""
-        counts = self.counts()
-        assert counts == self.model.result()
+        counts, expected = self.counts(), self.model.result()
+        assert counts == expected, {
+            name: (counts[name], each) for name, each in expected.items() if counts[name] != each
+        }
         assert self.csr.test_classes[:] == self.model.distribution()
         return counts
 
@@ -111,7 +113,8 @@ def measure(cells: int, seed: int, what: Impairments = Impairments()) -> tuple[d
         for k in np.flatnonzero(whole).tolist():
             receiver.model.cell(octets[48 * k : 48 * k + 48], int(came["tick"][k]))
     counts = receiver.check()
-    assert {name: counts[name] for name in truth.seen()} == truth.seen()
+    for name, expected in truth.seen().items():
+        assert counts[name] == expected, f"{name}: {counts[name]} by the analyser, {expected} by {truth}"
     assert truth.sent == cells
     return counts, truth, nodes
 

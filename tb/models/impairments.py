@@ -7,6 +7,7 @@ else (:meth:`Truth.seen`).
 
 from __future__ import annotations
 
+from binascii import crc_hqx
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -117,6 +118,10 @@ def impair(rng: np.random.Generator, sent: np.ndarray, what: Impairments, last: 
     order = np.argsort(np.concatenate([place for place, _, _ in pieces]), kind="stable")
     cells = np.concatenate([found for _, found, _ in pieces])[order]
     kinds = np.concatenate([np.broadcast_to(kind, len(place)) for place, _, kind in pieces])[order]
+    for k in np.flatnonzero(kinds == FOREIGN).tolist():  # by chance, of 65536 one
+        octets = cells["payload"][k].tobytes()
+        if crc_hqx(octets[:46], 0xFFFF) == int.from_bytes(octets[46:], "big"):
+            kinds[k] = STRANGER
     numbers = np.concatenate([np.arange(count)[came], again, *([-1] * len(piece[0]) for piece in pieces[2:])])[order]
     for hit in np.flatnonzero(kinds == ERRORED):
         bits = rng.choice(384, rng.integers(1, 4), replace=False)  # the CRC-16 finds every three
