@@ -68,7 +68,10 @@ class Segmenter(wiring.Component):
         While ``clearing`` is high, the count of VC ``clear`` becomes 0.
     """
 
-    def __init__(self, slot, *, width, vcs, tables=None, messages=False, singles=False, inserts=False):
+    def __init__(self, slot, *, width, vcs, tables=None, **kinds):
+        if wrong := kinds.keys() - {"messages", "singles", "inserts"}:
+            raise TypeError(f"no kind of cells: {', '.join(sorted(wrong))}")
+        messages, singles, inserts = (bool(kinds.get(name)) for name in ("messages", "singles", "inserts"))
         self._slot, self._tables, self.vcs, self._messages, self._singles = slot, tables, vcs, messages, singles
         self._inserts = inserts
         vc = range(vcs)

@@ -104,12 +104,7 @@ class _Reader:
         if problem:
             key, what = problem
             raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
-        if several and table.return_vc is not None:
-            raise ConfigProblem(f"{place}.return_vc", "nothing comes back from several sinks")
-        if table.protocol == "oam":
-            self._check_loopback(place, settings["at"], paths[0], source, sinks[0])
-        if table.protocol == "atm":
-            self._check_test_cells(place, table, name, paths[0])
+        self._check_protocol(place, table, name, paths)
         vc = self._vc(f"{place}.vc", table.vc, paths, table, table, name)
         back = None
         if not several and table.protocol != "atm":
@@ -148,6 +143,16 @@ class _Reader:
                 if way is not None:
                     self._of_vc.setdefault(way, flow)
 
+    def _check_protocol(self, place: str, table: FlowTable, name: str, paths: list[tuple[str, ...]]) -> None:
+        """The flow's protocol goes with its hosts and VCs."""
+        if len(paths) > 1 and table.return_vc is not None:
+            raise ConfigProblem(f"{place}.return_vc", "nothing comes back from several sinks")
+        if table.protocol == "oam":
+            ends = self._hosts[paths[0][0]], self._hosts[paths[0][-1]]
+            self._check_loopback(place, table.settings["at"], paths[0], *ends)
+        if table.protocol == "atm":
+            self._check_test_cells(place, table, name, paths[0])
+
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
         """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
@@ -177,7 +182,7 @@ class _Reader:
         settings = self._channels.vcs[self._channels.names[table.vc]].settings
         for switch in self._channels.network.switches:
             policy = settings.policy or switch.settings.policy
-            if switch.name in path and policy != "tail":
+            if switch.name in path and policy != "tail" and settings.credits is None:
                 what = (
                     f'{policy} in {switch.name} drops frames, and test cells are in none: give the VC policy = "tail"'
                 )
