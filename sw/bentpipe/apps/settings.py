@@ -198,6 +198,8 @@ class Column:
     text : str
     head : str
         Its column in the table of a run; "": it isn't there.
+    words : str
+        In figures and tables of sweeps; "": the head, or else the name.
     ratio : bool
         It spans decades: written with significant digits, drawn on a logarithmic axis.
     """
@@ -206,6 +208,7 @@ class Column:
     unit: str
     text: str
     head: str = ""
+    words: str = ""
     ratio: bool = False
 
 

@@ -217,7 +217,7 @@ _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 _REPORTED: Final = {
     column.name: Metric(
-        column.name, column.head or column.name, column.unit, column.text, name, ("flow",), column.ratio
+        column.name, column.words or column.head or column.name, column.unit, column.text, name, ("flow",), column.ratio
     )
     for name, report in REPORTS.items()
     for column in report.columns

@@ -155,7 +155,7 @@ def test_each_figure_is_known_to_sweeps_with_words_and_unit(run):
         assert f"probe.{column.name}" in known & result.summary["metrics"].keys(), column
         assert metric_of(column.name).unit == column.unit
     assert metric_of("probe.measured_cell_loss_ratio").ratio
-    assert figure_in_words("probe.cell_transfer_delay_mean_ps") == "mean CTD, flow probe (ms)"
+    assert figure_in_words("probe.cell_transfer_delay_mean_ps") == "mean cell transfer delay, flow probe (ms)"
 
 
 def test_a_capture_at_the_sink_tells_what_its_analyser_has_counted(run, capsys, tmp_path):
