@@ -122,7 +122,8 @@ def impair(rng: np.random.Generator, sent: np.ndarray, what: Impairments, last: 
         octets = cells["payload"][k].tobytes()
         if crc_hqx(octets[:46], 0xFFFF) == int.from_bytes(octets[46:], "big"):
             kinds[k] = STRANGER
-    numbers = np.concatenate([np.arange(count)[came], again, *([-1] * len(piece[0]) for piece in pieces[2:])])[order]
+    numbers = np.concatenate([np.arange(count)[came], again, *(np.full(len(piece[0]), -1) for piece in pieces[2:])])
+    numbers = numbers[order]
     for hit in np.flatnonzero(kinds == ERRORED):
         bits = rng.choice(384, rng.integers(1, 4), replace=False)  # the CRC-16 finds every three
         for bit in bits:
