@@ -160,6 +160,7 @@ COMPONENTS = (
     Entry("nic-1024", lambda: Nic(width=NARROW, vcs=1024), "1024 VCs", node=True),
     Entry("nic+sustained", lambda: Nic(width=NARROW, vcs=64, sustained=1), "64 VCs with sustained rates", node=True),
     Entry("nic+credits", lambda: Nic(width=NARROW, vcs=64, credits=1), "64 VCs that wait for credits", node=True),
+    Entry("nic+test_cells", lambda: Nic(width=NARROW, vcs=64, test_cells=1), "64 VCs, test cells", node=True),
     Entry("nic+oam", lambda: Nic(width=NARROW, vcs=64, oam=1), "64 VCs, single cells and OAM cells", node=True),
     *(
         Entry(

@@ -13,7 +13,7 @@ from .interface import PduStatus
 from .loop import Loop
 from .nodes import Nic, Node, SonetLine
 
-__all__ = ["LOSSES_OF_FRAMES", "Account", "CellAccount", "read_account", "why_text"]
+__all__ = ["LOSSES_OF_FRAMES", "Account", "CellAccount", "read_account", "read_cells", "why_text"]
 
 _UNDER_WAY, _UNEXPLAINED = "under way", "unexplained"
 _WHY = {
@@ -56,7 +56,7 @@ class CellAccount:
     Members
     -------
     sent : int
-        Cells that the source's NIC has sent, all with CLP = 0.
+        Cells that the source's NIC has sent, all with CLP = 0. Of a VC of test cells, which has no PDUs, all its cells.
     received : int
         Of these, cells that came to the sink's NIC. OAM cells of the VC that are on their way are subtracted.
     errored : int
@@ -126,7 +126,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
                 raise NetworkError(f"{what}: {row.pdus} PDUs were not delivered, and nothing says why")
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
-    cells = _read_cells(loop, nodes, place, hops)
+    cells = read_cells(loop, nodes, place)
     account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost, cells)
     missing = totals.sent - totals.delivered - sum(lost.values())
     if missing:
@@ -145,17 +145,16 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
     return account
 
 
-def _read_cells(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> CellAccount:
-    """Return what became of the cells of the path's PDUs."""
+def read_cells(loop: Loop, nodes: Sequence[Node], place: int) -> CellAccount:
+    """Return what became of the cells of the path's PDUs; of a VC without PDUs of all its cells."""
     totals, rows = loop.ffi.new("bp_cell_account *"), loop.ffi.new("bp_cell_loss[]", 256)
     count = loop.ledger_cells(place, totals, rows, len(rows))
     lost: dict[tuple[str, str], int] = {}
     for row in rows[0:count]:
         at = nodes[row.node].name, _WHY[row.why]
         lost[at] = lost.get(at, 0) + row.cells
-    source = hops[0]
     return CellAccount(
-        sent=loop.user_cells_sent(source.node.index, source.number),
+        sent=totals.sent,
         received=totals.received,
         errored=totals.errored,
         misinserted=totals.misinserted,

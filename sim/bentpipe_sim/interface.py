@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["PS_PER_S", "CellNetwork", "PduEvent", "PduNetwork", "PduStatus"]
+__all__ = ["PS_PER_S", "CellNetwork", "CellStream", "PduEvent", "PduNetwork", "PduStatus"]
 
 PS_PER_S: Final = 1_000_000_000_000
 """Picoseconds a second: all times in the interface are integers of picoseconds."""
@@ -134,6 +134,30 @@ class PduNetwork(Protocol):
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
         """Number of PDUs with the payload pattern of stream ``key`` that interface ``nic`` was given on a VC, and that
         interface ``sink`` has neither received nor lost so far; -1 where the network has no ledger of its PDUs."""
+        ...
+
+
+class CellStream(Protocol):
+    """Test cells of a VC, which interfaces make and analyse."""
+
+    def start(self, count: int) -> None:
+        """Send so many cells from now on, 0: until :meth:`stop`."""
+        ...
+
+    def stop(self) -> None:
+        """Send one more cell, and no more."""
+        ...
+
+    def time_of(self, count: int) -> int:
+        """Picoseconds that so many cells take at the VC's rate."""
+        ...
+
+    def is_over(self) -> bool:
+        """No cell is to be sent, and none is under way."""
+        ...
+
+    def figures(self, span_ps: int) -> dict[str, float]:
+        """What was measured so far, by name, in a flow that took so long."""
         ...
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .accounts import Account, read_account
 from .build import EngineName, build_all, chosen_engine
+from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
@@ -66,6 +67,7 @@ class Network(Topology, Pdus):
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._monitor: QueueMonitor | None = None
         self._places: dict[tuple[int, int, int], int] = {}
+        self._streams: dict[int, TestCellStream] = {}  # by place
 
     @property
     def makes_writes(self) -> bool:
@@ -104,6 +106,8 @@ class Network(Topology, Pdus):
             self.loop.settle(node.index)
             node.driver.identify()
             node.configure()
+        for stream in self._streams.values():
+            stream.lay()
         for node in self.nodes:
             self._defects.look(node)
         for capture in self._captures:
@@ -300,10 +304,48 @@ class Network(Topology, Pdus):
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
         if not self.loop.is_open:
             return 0
+        return self.loop.under_way(self._ledger_place(nic, vc, sink), key)
+
+    def _ledger_place(self, nic: int, vc: int, sink: int) -> int:
+        """The place in the ledger of the VC with this index from one interface to another."""
         if not self._places:
             for place, hops in enumerate(self._legs()):
                 self._places.setdefault((hops[0].node.index, hops[0].number, hops[-1].node.index), place)
-        return self.loop.under_way(self._places[nic, vc, sink], key)
+        return self._places[nic, vc, sink]
+
+    def add_test_cells(
+        self, nic: int, vc: int, sink: int, *, block: tuple[int, int] | None = None, delay_class: int = 8
+    ) -> TestCellStream:
+        """Have the interfaces ``nic`` and ``sink`` built with a generator and an analyser of test cells, for a VC from
+        the one to the other, on which no host sends. All VCs are there; none has been added before since the last call.
+
+        Parameters
+        ----------
+        block : tuple of int, optional
+            Log2 of N, and M, of cell blocks (I.356); those for the VC's rate unless given.
+        delay_class : int
+            Log2 of the width of a class of delays, in 10 ns.
+
+        Raises
+        ------
+        NetworkError
+            An interface has a generator or an analyser already, there is no such VC, or the network runs.
+        """
+        source, target = self.nodes[nic], self.nodes[sink]
+        assert isinstance(source, Nic) and isinstance(target, Nic)
+        if self.loop.is_open:
+            raise NetworkError(f"{source.name}: the network runs already, nothing can be added")
+        for stream in self._streams.values():
+            if stream.source is source:
+                raise NetworkError(f"{source.name} sends test cells on another VC already: it has one generator")
+            if stream.sink is target:
+                raise NetworkError(f"{target.name} receives test cells on another VC already: it has one analyser")
+        place = self._ledger_place(nic, vc, sink)
+        made = TestCellStream(self.loop, self.nodes, source, target, vc, place, block, delay_class)
+        source.add_test_vc(vc)
+        target.add_test_vc()
+        self._streams[place] = made
+        return made
 
     def sdu(self, handle: int) -> bytes:
         events = self.loop.events()

@@ -273,6 +273,8 @@ class Nic(Node):
         self.period = checked(f"NIC {name}", line.period, Subject(name, key="frames" if line.frames else ""))
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
+        self._has_test_cells = False
+        self._test_vcs: set[int] = set()  # on which it sends test cells
         self._will_sustain = False  # a VC will have a sustained rate in a run
         self._free = 0
         self._coming: set[tuple[int, int]] = set()  # VPI and VCI of the first of those that are received
@@ -308,7 +310,16 @@ class Nic(Node):
             shape["frames"] = 1
         if self.settings.oam:
             shape["oam"] = 1
+        if self._has_test_cells:
+            shape["test_cells"] = 1
         return shape
+
+    def add_test_vc(self, vc: int | None = None) -> None:
+        """Have it built with test cells, which it sends on a VC; None: which it receives."""
+        self._has_test_cells = True
+        if vc is not None:
+            self._test_vcs.add(vc)
+        self.__dict__.pop("_shape", None)
 
     @property
     def size(self) -> int:
@@ -349,6 +360,8 @@ class Nic(Node):
     def check(self, cells_in: int, cells_out: int) -> None:
         super().check(cells_in, cells_out)
         for vc, sent in zip(self.sends, self.counters()["tx_cells"], strict=True):
+            if vc in self._test_vcs:
+                continue  # it makes their cells itself
             left = (self.loop.cells_due(self.index, vc) - sent) % (1 << 32)
             if bool(left) != bool(self.loop.backlog(self.index, vc)):
                 raise NetworkError(f"{self.name}: VC {vc} has {left} cells neither sent nor queued")

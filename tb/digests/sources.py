@@ -51,6 +51,7 @@ SHAPES: Mapping[str, Shape] = {
     "nic": Shape.of("nic", vcs=64),
     "nic credits+oam": Shape.of("nic", vcs=64, credits=1, oam=1),
     "nic sustained+frames": Shape.of("nic", vcs=64, sustained=1, frames=1),
+    "nic test_cells": Shape.of("nic", vcs=64, test_cells=1),
     "link": Shape.of("link"),
     "link faults": Shape.of("link", faults=1),
     "link delay": Shape.of("link", delay_cells=1024),

@@ -28,6 +28,8 @@ class Segmenter(wiring.Component):
         There are cells that are made here.
     singles : bool
         There are single cells: they go as the host gives them, and leave the VC's PDU as it is.
+    inserts : bool
+        There is a VC whose cells are made elsewhere in the node. It has no PDU.
 
     Members
     -------
@@ -53,6 +55,11 @@ class Segmenter(wiring.Component):
         With ``singles``: what happens to the VC is about a single cell, and no PDU; the PTI of the one that is sent.
     done_single : Out
         ``done`` is of a single cell.
+    insert : In
+        With ``inserts``: the tick's VC is that one, and what happens to it is about no single cell. Narrow: from clock
+        2 on.
+    insert_block : In(384), or insert_word : In(32), insert_next : Out(1)
+        The octets of its cell, as ``block`` or ``word`` and ``word_next``; ``word_next`` stays low.
     count_index : In, count : Out
         Cells sent of this VC, for a reader at any time: in the same clock (wide), in the next (narrow).
     busy : Out
@@ -61,14 +68,20 @@ class Segmenter(wiring.Component):
         While ``clearing`` is high, the count of VC ``clear`` becomes 0.
     """
 
-    def __init__(self, slot, *, width, vcs, tables=None, messages=False, singles=False):
+    def __init__(self, slot, *, width, vcs, tables=None, **kinds):
+        if wrong := kinds.keys() - {"messages", "singles", "inserts"}:
+            raise TypeError(f"no kind of cells: {', '.join(sorted(wrong))}")
+        messages, singles, inserts = (bool(kinds.get(name)) for name in ("messages", "singles", "inserts"))
         self._slot, self._tables, self.vcs, self._messages, self._singles = slot, tables, vcs, messages, singles
+        self._inserts = inserts
         vc = range(vcs)
         spoken = {"spoke": In(1), "message": In(Message), "sent": Out(32)}
         alone = {"single": In(1), "pti": In(3), "done_single": Out(1)}
         host = {"block": In(384)} if width == WIDE else {"word": In(32), "word_next": Out(1)}
+        other = {"insert_block": In(384)} if width == WIDE else {"insert_word": In(32), "insert_next": Out(1)}
         super().__init__(
             {
+                **({"insert": In(1), **other} if inserts else {}),
                 **(spoken if messages else {}),
                 **(alone if singles else {}),
                 "time": In(TimeSignature()),
@@ -104,16 +117,16 @@ class Segmenter(wiring.Component):
         counts = slot.store("counts", 32, self.vcs, block=True)
         m.d.comb += self.count.eq(counts.peek(self.count_index))
 
-        vc, sends = self.vc, self.sends
+        vc, sends, alone = self.vc, self.sends, self._alone()
         job, last = Signal(layout), Signal()
         m.d.comb += [
             job.eq(jobs.read(vc, at=1, to="job")),
             last.eq(slot.settle(job.left <= 40, "last_held")),
-            self.last.eq(last & ~self.single if self._singles else last),
+            self.last.eq(last if alone is None else last & ~alone),
         ]
         changed, sending = Signal(), Signal()
         with m.If(slot.commit), m.If(self.changes):
-            m.d.comb += changed.eq(~self.single if self._singles else 1)
+            m.d.comb += changed.eq(1 if alone is None else ~alone)
             with m.If(sends):
                 m.d.comb += sending.eq(1)
         after = Signal(layout)
@@ -131,13 +144,13 @@ class Segmenter(wiring.Component):
         sent = counts.read(vc, at=1, to="sent_before")
         counts.write(vc, sent + 1, sending, clear=(self.clearing, self.clear, 0))
         m.d.sync += self.done.eq(0)
-        with m.If(sending), m.If(last | self.single if self._singles else last):
+        with m.If(sending), m.If(self._done(last)):
             m.d.sync += [self.done.eq(1), self.done_vc.eq(vc)]
             if self._singles:
                 m.d.sync += self.done_single.eq(self.single)
 
         # Of the cell that goes out: in the same clock (wide), in the next tick (narrow)
-        single, pti = self._single(m, slot, sending) if self._singles else (None, None)
+        single, pti = (None, None) if alone is None else self._single(m, slot, sending, alone)
         ends = last if single is None else last & ~single
         header, out_header = Signal(CellHeader), Signal(CellHeader)
         m.d.comb += [
@@ -154,13 +167,28 @@ class Segmenter(wiring.Component):
         (self._wide if slot.wide else self._narrow)(m, slot, sending, job, ends, out_header, speaking, single)
         return m
 
-    def _single(self, m, slot, sending):
-        """Whether the cell that goes out is a single one, and its PTI."""
+    def _alone(self):
+        """Return whether what happens to the tick's VC is about a cell that is none of a PDU's; None: it never is."""
+        if self._singles and self._inserts:
+            return self.single | self.insert
+        return self.single if self._singles else self.insert if self._inserts else None
+
+    def _done(self, last):
+        """Return whether the host has to give another PDU or single cell after this cell."""
+        if self._inserts:
+            last = last & ~self.insert
+        return last | self.single if self._singles else last
+
+    def _single(self, m, slot, sending, alone):
+        """Return whether the cell that goes out is none of a PDU's, and its PTI."""
+        pti_now = self.pti if self._singles else Const(0, 3)
+        if self._singles and self._inserts:
+            pti_now = Mux(self.insert, 0, self.pti)
         if slot.wide:
-            return self.single, self.pti
+            return alone, pti_now
         single, pti = Signal(name="out_single"), Signal(3, name="out_pti")
         with m.If(sending):
-            m.d.sync += [single.eq(self.single), pti.eq(self.pti)]
+            m.d.sync += [single.eq(alone), pti.eq(pti_now)]
         return single, pti
 
     def _wide(self, m, slot, sending, job, last, header, speaking, single):
@@ -178,6 +206,9 @@ class Segmenter(wiring.Component):
             m.d.comb += octets.eq(kept)
         with m.If(last):
             m.d.comb += octets.word_select(10, 32).eq(_trailer(job))
+        if self._inserts:
+            with m.If(self.insert):
+                m.d.comb += octets.eq(self.insert_block)
         m.d.comb += [covered.eq(octets), start.eq(crc)]
         with m.If(last):
             mixed = Cat(octets[:32] ^ swapped(crc), octets[32:352])
@@ -220,13 +251,16 @@ class Segmenter(wiring.Component):
         count, left = Signal(4), Signal(6)
         closing, keep = Signal(), Signal()
         in_pdu, of_pdu = nullcontext, nullcontext  # the cell that starts, the words under way
+        octets_in, inserting = self.word, None
+        if self._inserts:
+            octets_in, inserting = self._insert(m, slot, sending, starts, count)
         if single is not None:
             single = _of_last_tick(m, slot, single, "single")
             covers = Signal()
             in_pdu, of_pdu = (lambda: m.If(~single)), (lambda: m.If(covers))
         trailer = Signal(32)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0), keep.eq(0)]
-        m.d.comb += self.word_next.eq(count != 0)
+        m.d.comb += self.word_next.eq(count != 0 if inserting is None else (count != 0) & ~inserting)
         crcs.write(crc_vc, crc, keep)
         with m.If(starts):
             m.d.sync += [
@@ -249,11 +283,11 @@ class Segmenter(wiring.Component):
                 with m.Elif(vc != crc_vc):
                     m.d.sync += crc.eq(stored)
         word = Signal(32)
-        m.d.comb += word.eq(self.word)
+        m.d.comb += word.eq(octets_in)
         with m.Switch(left):
             for octets in range(4):
                 with m.Case(octets):
-                    m.d.comb += word.eq(self.word & ((1 << 8 * octets) - 1))
+                    m.d.comb += word.eq(octets_in & ((1 << 8 * octets) - 1))
         with m.If(closing & (count == 2)):
             m.d.comb += word.eq(trailer)
         with m.If(closing & (count == 1)):
@@ -269,6 +303,17 @@ class Segmenter(wiring.Component):
                 m.d.sync += [crc.eq(crc32_word(crc, word)), keep.eq(count == 1)]
         speaks = self._speak(m, header, speaking) if self._messages else Const(0)
         m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
+
+    def _insert(self, m, slot, sending, starts, count):
+        """Return the words of the cell that goes out, and whether they are made elsewhere."""
+        chosen, inserting = Signal(name="out_insert"), Signal()
+        with m.If(sending):
+            m.d.sync += chosen.eq(self.insert)
+        chosen = _of_last_tick(m, slot, chosen, "insert")
+        with m.If(starts):
+            m.d.sync += inserting.eq(chosen)
+        m.d.comb += self.insert_next.eq((count != 0) & inserting)
+        return Mux(inserting, self.insert_word, self.word), inserting
 
     def _speak(self, m, header, speaking):
         """Send the twelve words of a message in the tick after that in which it is chosen; whether they are under way.

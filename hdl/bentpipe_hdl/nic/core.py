@@ -35,6 +35,12 @@ class NicCore:
     pacer, segmenter, reassembler : wiring.Component
     clearing, clear : Signal
         Tables are being cleared after reset, and the number that goes through their entries.
+    last : Value
+        With a cell that is sent: it is the last one of what the VC sends. Plugins may replace it.
+    own_post : Value, optional
+        The post that the pacer is given is a plugin's, not the host's.
+    post, post_vc, post_fits, fetch : Value
+        What the pacer is given of a post, and what the host is told of a fetch. Plugins may replace these.
     ends : Value
         With a cell that is sent: the VC has nothing more to send. Plugins may replace it.
     arrival : Arrival
@@ -51,7 +57,13 @@ class NicCore:
     reassembler: Any
     clearing: Signal
     clear: Signal
-    ends: Value
+    last: Value
+    post: Value
+    post_vc: Value
+    post_fits: Value
+    fetch: Value
+    own_post: Any = None
+    ends: Any = None
     arrival: Any = None
     arrives: Any = None
 
@@ -75,21 +87,25 @@ class NicCore:
         for part in (pacer, tx, rx):
             wiring.connect(m, wiring.flipped(nic.time), part.time)
             m.d.comb += [part.clearing.eq(clearing), part.clear.eq(clear)]
-        return cls(m, slot, csr, nic, pacer, tx, rx, clearing, clear, tx.last)
+        posts = (nic.post_valid, nic.post_vc, nic.post_length != 0)
+        return cls(m, slot, csr, nic, pacer, tx, rx, clearing, clear, tx.last, *posts, pacer.fetch)
 
     def transmit(self, plugins: list[Any]) -> None:
         """Connect the host's posts, the pacer, the segmenter and the line."""
         m, csr, nic, pacer, tx = self.m, self.csr, self.nic, self.pacer, self.segmenter
+        for plugin in plugins:
+            plugin.posts(m, csr, self)
+        self.ends = self.last
         m.d.comb += [
             pacer.tolerance.eq(csr.setting("tolerance")),
             Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.table("tx_period"))),
             Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.table("tx_header"))),
             pacer.set_up_vc.eq(tx.header_index),
             pacer.set_up.eq(tx.header_en),
-            pacer.post.eq(nic.post_valid),
-            pacer.post_vc.eq(nic.post_vc),
-            pacer.post_fits.eq(nic.post_length != 0),
-            pacer.last.eq(tx.last),
+            pacer.post.eq(self.post),
+            pacer.post_vc.eq(self.post_vc),
+            pacer.post_fits.eq(self.post_fits),
+            pacer.last.eq(self.last),
             tx.vc.eq(pacer.vc),
             tx.sends.eq(pacer.sends),
             tx.changes.eq(pacer.changes),
@@ -97,7 +113,7 @@ class NicCore:
             tx.uu.eq(nic.post_uu),
             tx.cpi.eq(nic.post_cpi),
             nic.o_end.eq(pacer.end),
-            nic.fetch.eq(pacer.fetch),
+            nic.fetch.eq(self.fetch),
             nic.fetch_vc.eq(pacer.fetch_vc),
             nic.done.eq(tx.done),
             nic.done_vc.eq(tx.done_vc),
@@ -116,11 +132,15 @@ class NicCore:
         decides(pacer.sends, 0)
         decides(tx.last, 2, seldom=1)
 
+    def of_host(self, posts: Any) -> Any:
+        """Return whether a post, which ``posts`` is true of, is the host's."""
+        return posts if self.own_post is None else posts & ~self.own_post
+
     def _posts(self) -> None:
         """A post is taken with the end of a tick, and counted where it is refused."""
         m, pacer, refused = self.m, self.pacer, Signal(32, name="refused")
         m.d.sync += self.nic.post_taken.eq(0)
-        with m.If(self.slot.commit), m.If(pacer.posts):
+        with m.If(self.slot.commit), m.If(self.of_host(pacer.posts)):
             m.d.sync += self.nic.post_taken.eq(1)
             with m.If(~pacer.accepts):
                 m.d.sync += refused.eq(refused + 1)

@@ -10,6 +10,9 @@ namespace {
 uint64_t place(int node, int port) { return uint64_t(node) << 8 | uint64_t(port); }
 uint64_t row(int node, uint32_t number) { return uint64_t(node) << 32 | number; }
 
+// The most cells that a VC without PDUs sends until it is looked how many it has sent: numbers of 32 bits are told apart by that.
+constexpr uint64_t AHEAD = (1ull << 32) - (1ull << 24);
+
 template <class Item>
 Item& at(std::vector<Item>& list, size_t index) {
     if (list.size() <= index) list.resize(index + 1);
@@ -65,8 +68,15 @@ void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells
     }
 }
 
+void Ledger::without_pdus(int index) {
+    Vc& vc = vcs_[size_t(index)];
+    vc.without_pdus = true;
+    vc.cells = AHEAD;
+}
+
 void Ledger::single(int index, uint64_t before) {
     for (const Passing& each : sources(index)) {
+        if (vcs_[size_t(each.vc)].without_pdus) continue;
         add_foreign(vcs_[size_t(each.vc)].stages[0], before, before);
         ++vcs_[size_t(each.vc)].causes.foreign;
     }
@@ -328,7 +338,7 @@ uint64_t Ledger::next_own(Vc& vc, size_t stage, uint64_t ordinal) {
 // The PDU of a cell; of one whose PDU is settled, nullptr. Often it is that of the cell asked for before.
 Ledger::Pdu* Ledger::pdu_of(Vc& vc, uint64_t source) {
     if (vc.recent && source >= vc.recent_first && source < vc.recent->end) return vc.recent;
-    if (source < vc.settled || source >= vc.cells) return nullptr;
+    if (source < vc.settled || source >= vc.cells || vc.pdus.empty()) return nullptr;
     const auto found = std::upper_bound(vc.pdus.begin(), vc.pdus.end(), source,
                                         [](uint64_t value, const Pdu& pdu) { return value < pdu.end; });
     vc.recent_first = found == vc.pdus.begin() ? vc.settled : std::prev(found)->end;
@@ -361,6 +371,7 @@ void Ledger::lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8
     if (foreign) count_lost_foreign(vc, stage.hop, header, why);
     else count_lost(vc, stage.hop, cell, header, why);
     if (CellHead::last(header)) end(vc, upto, -1);
+    if (vc.without_pdus) settle_cells(vc);
 }
 
 // A cell of a PDU is lost.
@@ -446,6 +457,7 @@ void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint3
             if (!foreign && !(before == after)) {
                 mark(vc, cell, node, WHY_PAYLOAD);
                 vc.causes.in_error[cell] = 1;
+                if (vc.without_pdus) settle_cells(vc);
             } else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
             else if (foreign && CellHead::user(is) && !CellHead::user(was)) {
                 mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
@@ -466,6 +478,7 @@ void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint3
 
 // One end more, or less, will come to the sink before or with that of the cell's PDU.
 void Ledger::end(Vc& vc, uint64_t source, int more) {
+    if (vc.without_pdus) return;
     Pdu* pdu = source >= vc.cells ? nullptr : pdu_of(vc, std::max(source, vc.settled));
     uint8_t& ends = pdu ? pdu->ends : vc.early_ends;
     ends = uint8_t(ends + more);
@@ -494,6 +507,18 @@ void Ledger::settle(Vc& vc) {
     ++vc.settled_pdus;
     vc.recent = nullptr;
     vc.pdus.pop_front();
+}
+
+// Of a VC without PDUs: now and then what is known of cells that have come to the sink is forgotten.
+void Ledger::settle_cells(Vc& vc) {
+    constexpr uint16_t EVERY = 1024;
+    if (++vc.till_settled < EVERY) return;
+    vc.till_settled = 0;
+    vc.cells = widened(vc, 0, left_low(vc, 0)) + AHEAD;
+    const size_t last = vc.stages.size() - 1;
+    const uint64_t passed = next_own(vc, last, came(vc, last));
+    for (Stage& stage : vc.stages) stage.forget(passed);
+    vc.causes.settle(passed);
 }
 
 // PDUs of which no end will come are settled when nothing before them is open.

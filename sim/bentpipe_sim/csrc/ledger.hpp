@@ -112,6 +112,8 @@ class Ledger {
 
     // The source hands a PDU to its NIC; `stream` is the key of its payload's pattern.
     void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset = 0);
+    // Cells of the VC, which the NIC makes itself, are of no PDUs; no host sends on it. Single cells on it count as its own.
+    void without_pdus(int index);
     void single(int index, uint64_t before);  // its NIC sends a cell that is no PDU's, after so many that are
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
@@ -170,6 +172,9 @@ class Ledger {
         const Vc& vc = vcs_[size_t(index)];
         return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign);
     }
+    bool is_without_pdus(int index) const { return vcs_[size_t(index)].without_pdus; }
+    const Hop& source(int index) const { return vcs_[size_t(index)].stages.front().hop; }
+    uint64_t sent(int index) const { return widened(vcs_[size_t(index)], 0, left_low(vcs_[size_t(index)], 0)); }
     // From now on each lost cell is recorded, up to so many; further ones are only counted.
     void record(uint64_t most) { most_recorded_ = most; }
     const std::vector<LossRecord>& recorded() const { return recorded_; }
@@ -242,12 +247,14 @@ class Ledger {
         bool given_up = false;  // the sink's NIC has given up a PDU that did not end
         bool astray = false;
         uint64_t whole = 0;  // PDUs that came whole where others were before them, and that are not counted yet
+        bool without_pdus = false;
+        uint16_t till_settled = 0;  // events until it is looked which of its cells have passed
         uint8_t early_ends = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
         int32_t early_node = 0;
         void archive(Archive& a) {
             a.same(stages.size());
             for (Stage& stage : stages) a(stage);
-            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, whole, early_ends, early_why, early_node);
+            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, whole, without_pdus, till_settled, early_ends, early_why, early_node);
             if (a.gives()) recent = nullptr;
         }
     };
@@ -310,6 +317,7 @@ class Ledger {
     void record(const Vc& vc, const Hop& hop, LossRecord made, uint32_t header, uint8_t why);
     static void settle(Vc& vc);
     static void settle_lost(Vc& vc);
+    void settle_cells(Vc& vc);
 
     void lose_first(int node, int port);
     void lose_overdue(int node, int port, uint64_t tick);

@@ -63,6 +63,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     const bp::Ledger::Counts counts = ledger.counts(place);
     *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
+        if (ledger.is_without_pdus(place)) return;
         bp::Node& node = loop.node(hop.node);
         if (hop.port >= 0) account->ends_there += node.in(hop.port).count(hop.key, hop.mask, true);
         else if (hop.kind == bp::Ledger::NIC) account->ends_there += node.nic->backlog(hop.number);
@@ -82,7 +83,10 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
 int bp_ledger_cells(bp_net* net, int place, bp_cell_account* account, bp_cell_loss* losses, int most) {
     bp::Ledger& ledger = net->loop.ledger;
     const bp::Ledger::CellCauses& causes = ledger.causes(place);
-    *account = {ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted};
+    const bp::Ledger::Hop& source = ledger.source(place);
+    const bool alone = ledger.is_without_pdus(place);
+    const uint64_t sent = alone ? ledger.sent(place) : net->loop.nic(source.node).user_cells(source.number);
+    *account = {sent, ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted};
     int count = 0;
     for (const auto& [cause, lost] : causes.lost) {
         if (count == most) break;
@@ -92,6 +96,7 @@ int bp_ledger_cells(bp_net* net, int place, bp_cell_account* account, bp_cell_lo
 }
 
 void bp_count_tagged(bp_net* net, int place) { net->loop.count_tagged(place); }
+void bp_without_pdus(bp_net* net, int place) { net->loop.ledger.without_pdus(place); }
 void bp_record_losses(bp_net* net, uint64_t most) { net->loop.ledger.record(most); }
 
 uint64_t bp_recorded_losses(bp_net* net, uint64_t* left_out) {

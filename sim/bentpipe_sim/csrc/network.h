@@ -83,10 +83,11 @@ int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);      
 /* What became of the cells of its PDUs: those lost by node and reason, with CLP = 1 among them (the number of rows is returned);
    those received, hit in their payload, and user cells of other VCs that came among them. */
 typedef struct {
-    uint64_t received, errored, tagged; /* tagged: that came to the sink with CLP = 1; where bp_count_tagged was called before the first cell */
+    uint64_t sent, received, errored, tagged; /* tagged: that came to the sink with CLP = 1; where bp_count_tagged was called before the first cell */
     int64_t misinserted;
 } bp_cell_account;
 void bp_count_tagged(bp_net*, int place);
+void bp_without_pdus(bp_net*, int place); /* the source's interface makes the VC's cells itself; before the first cell */
 typedef struct {
     int32_t node, why;
     uint64_t cells, tagged;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bentpipe.apps.app import Application
 
 __all__ = [
+    "BARE",
     "BLOCKS",
     "BOUNDS",
     "DRAWN",
@@ -38,6 +39,9 @@ SPAN: Final = TIME.within("1 us", 10**15)
 """From one thing to the next: no less than a cell takes on any line but the fastest, so that simulated time goes on."""
 TIMES: Final = COUNT.within(1, 10**6)
 """How many."""
+
+BARE: Final = frozenset({"atm", "oam"})
+"""Protocols of flows whose cells carry no user's data: such flows have no goodput."""
 
 BOUNDS: Final = "bounds"
 """One value, or two between which each is as likely."""
@@ -199,16 +203,22 @@ class Column:
     -------
     name : str
     unit : str
-        ``ps``, or "" for a plain number or a text.
+        ``ps``, ``1/s``, or "" for a plain number or a text.
     text : str
     head : str
         Its column in the table of a run; "": it isn't there.
+    words : str
+        In figures and tables of sweeps; "": the head, or else the name.
+    ratio : bool
+        It spans decades: written with significant digits, drawn on a logarithmic axis.
     """
 
     name: str
     unit: str
     text: str
     head: str = ""
+    words: str = ""
+    ratio: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ __all__ = ["commands"]
 _MODULES: Final = (
     "run", "attach", "shell", "set", "get", "replay", "resume", "sweep", "catalogue", "list", "show", "new", "profile",
     "check", "help", "report", "serve", "compare", "explain", "capsule", "reproduce",
-    "export", "netspec", "schema", "registers", "rtl", "wave", "build",
+    "export", "cells", "netspec", "schema", "registers", "rtl", "wave", "build",
     "board", "doctor", "completion",
 )  # fmt: skip
 """In the order of ``bentpipe --help``."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from bentpipe.apps.app import Application
+from bentpipe.apps.test_cells import TestCells
 from bentpipe.hosts.config import HostConfig, host_clock, host_costs
 from bentpipe.hosts.flow import Flow
 from bentpipe.hosts.flow_base import FlowContext, FlowGroup, FlowOrGroup, HostSite
@@ -14,11 +15,12 @@ from bentpipe.hosts.loopback import LoopbackFlow
 from bentpipe.hosts.oam import EndPoint, OamEnd
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.sockets import Driver
+from bentpipe.hosts.test_flow import TestCellFlow
 from bentpipe.hosts.udp import UdpFlow
 from bentpipe.ip.udp import datagram_octets
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.trace import Recorder
-from bentpipe_sim.interface import PduNetwork
+from bentpipe_sim.interface import CellStream, PduNetwork
 
 __all__ = ["HELD", "PROGRESS_PS", "Engine"]
 
@@ -148,6 +150,15 @@ class Engine:
         """Loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
         sites = self._sites(name, source, sink, end.sends, end.receives, app)
         flow = LoopbackFlow(name, self._context, sites, end, location, pti, app, start_ps)
+        self._add(flow)
+        return flow
+
+    def add_test_cell_flow(
+        self, name: str, source: Host, sink: Host, stream: CellStream, app: TestCells, start_ps: int = 0
+    ) -> TestCellFlow:
+        """Test cells of a stream from ``source`` to ``sink``."""
+        sites = self._sites(name, source, sink, 0, 0, app)
+        flow = TestCellFlow(name, self._context, sites, app, stream, start_ps)
         self._add(flow)
         return flow
 

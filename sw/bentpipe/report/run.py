@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.apps.settings import BARE
 from bentpipe.report.figures import DISTRIBUTIONS, figures_of
 from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
 from bentpipe.report.network import network_svg
@@ -157,7 +158,7 @@ def _facts(s: Mapping[str, Any]) -> str:
     lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
     dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
     speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
-    flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
+    flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     facts = []
     if s.get("splitting"):  # which is what it is for
         ratio = s["splitting"]["loss_ratio"]["value"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bentpipe.apps.settings import BARE
 from bentpipe.results.expect import broken, expectation_text
 from bentpipe.results.tables import apart_text, figure_text
 
@@ -51,7 +52,7 @@ def run_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 def _did(s: Mapping[str, Any]) -> str:
     """What the flows carried and lost."""
-    flows = [flow for flow in s["flows"] if flow.get("protocol") != "oam"]
+    flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     total, parts = s["metrics"], []
     if s.get("splitting"):
         port, ratio = s["splitting"]["port"], s["splitting"]["loss_ratio"]["value"]

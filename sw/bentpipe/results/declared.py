@@ -394,7 +394,8 @@ def _reported(name: str) -> Metric | None:
     for app, report in REPORTS.items():
         for column in report.columns:
             if column.name == name:
-                return Metric(name, column.head or name, column.unit, column.text, app, ("flow",))
+                words = column.words or column.head or name
+                return Metric(name, words, column.unit, column.text, app, ("flow",), column.ratio)
     return None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe.apps.registry import reported
+from bentpipe.apps.settings import BARE
 from bentpipe.results.declared import metrics_of
 
 __all__ = [
@@ -86,7 +87,7 @@ def metrics(
     while the flows run (:func:`deliverable_bits`). There is no ``share`` where lines can deliver more than an OC-3c
     does. What applications report stands beside them, as ``FLOW.FIGURE``.
     """
-    carry = [flow for flow in flows if flow.get("protocol") != "oam"]  # OAM cells are no user's
+    carry = [flow for flow in flows if flow.get("protocol") not in BARE]  # OAM cells are no user's
     rates = [float(flow["goodput_bps"]) for flow in carry]
     bits = 8 * sum(flow["octets_delivered"] for flow in carry)
     busy_ps = _length(_union(_spans(carry).values()))
@@ -357,7 +358,7 @@ def deliverable_bits(summary: Mapping[str, Any], flows: Iterable[Mapping[str, An
         Rows of ``flows.parquet``; OAM flows carry no data.
     """
     resolved, phases = summary["resolved"], _phases(summary)
-    spans = _spans(flow for flow in flows if flow.get("protocol") != "oam")
+    spans = _spans(flow for flow in flows if flow.get("protocol") not in BARE)
     begins = [round(phase["at_s"] * 1e12) for phase in phases]
     ends = [*begins[1:], max([begins[-1], *(end for _, end in spans.values())])]
     rates = [hop_rates(resolved, phase["ports"]) for phase in phases]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import REPORTS
+from bentpipe.apps.settings import BARE
 from bentpipe.results.declared import Metric, metric_of, metrics_of, scale_of
 from bentpipe_hdl.switch.registers import REASON_TITLES
 from bentpipe_hdl.units import format_time
@@ -496,7 +497,7 @@ def board_text(summary: dict[str, Any]) -> str | None:
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
     """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words; with
     the reason where the two rates differ by more than 5 %."""
-    flows = [flow for flow in flows if flow.get("protocol") != "oam"]
+    flows = [flow for flow in flows if flow.get("protocol") not in BARE]
     if len(flows) < 2:
         return None
     total = summary["metrics"]
@@ -515,7 +516,7 @@ def apart_text(summary: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -
     rate, own = summary["metrics"]["aggregate_goodput"], summary["metrics"]["sum_of_flow_rates"]
     if abs(own - rate) <= _APART * max(own, rate):
         return None
-    ran = [flow for flow in flows if flow["end_ps"] > flow["start_ps"] >= 0 and flow.get("protocol") != "oam"]
+    ran = [flow for flow in flows if flow["end_ps"] > flow["start_ps"] >= 0 and flow.get("protocol") not in BARE]
     if not ran:
         return None
     starts, ends = ([flow[name] / 1e12 for flow in ran] for name in ("start_ps", "end_ps"))

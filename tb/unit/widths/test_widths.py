@@ -21,6 +21,9 @@ from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.oam.control import MADE, POINT, TAKEN
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
+from bentpipe_hdl.test_cells.cells import TestCell, TestCellError, stamp_of
+from bentpipe_hdl.test_cells.cells import pack as pack_test_cell
+from bentpipe_hdl.test_cells.cells import unpack as unpack_test_cell
 from models.aal5 import cells_of, segment
 from models.cell import Header, Interface
 from models.credits import payload
@@ -487,6 +490,68 @@ def test_nic_with_oam_cells(others):
     sent = [sum(entry[1] == what for entry in record.log) for what in ("done", "done single")]
     assert sum(sent) == len(script.posts) - record.counters[registers["tx_refused"].addr]
     assert min(sent) > 100
+
+
+@pytest.mark.parametrize("others", [{}])  # and all options together in soak.test_cells
+def test_nic_with_test_cells(others):
+    """Test cells between those of PDUs, started, stopped and moved to other VCs; some of these are a host's, which then
+    keeps them. Test cells that come, on VCs that change."""
+    rng = random.Random(f"test cells {others}")
+    registers = nic_registers(vcs=VCS, test_cells=1, **others)
+
+    def more(csr):
+        csr.test_tx_first, csr.test_tx_count = rng.getrandbits(32), rng.choice([0, 0, 1, 7])
+        csr.test_tx = {"vc": rng.choice([6, 7, 7, 0]), "run": int(rng.random() < 0.8)}
+        csr.test_block_size, csr.test_block_limit, csr.test_class = rng.randrange(1, 8), 1, rng.randrange(16)
+        csr.test_rx = {"vc": rng.choice([4, 5]), "run": int(rng.random() < 0.9), "known": rng.getrandbits(1)}
+        if others:
+            csr.credit_step, csr.credit_last = rng.randrange(1, 100), VCS - 1
+            for vc in range(VCS):
+                csr.tx_share[vc] = rng.choice([0, 0, 5, 20])
+                csr.rx_back[vc] = {"vc": vc ^ 1, "takes": 1}
+                csr.tx_burst[vc] = rng.randrange(200 << 16)
+                csr.tx_sustained[vc] = {"increment": rng.randrange(1 << 16, 60 << 16), "enabled": rng.getrandbits(1)}
+
+    script = nic_script(rng, 6000, registers, more)
+    script.posts = [post for post in script.posts if post[1] != 7]
+    if others:
+        singles = [(rng.randrange(3, 6000), rng.randrange(VCS), SINGLE, 0, 0) for _ in range(200)]
+        script.posts = sorted(script.posts + singles, key=lambda post: post[0])
+        numbers = {vpi_vci(vc): vc for vc in range(VCS)}
+        with_messages(
+            rng, script, lambda cell: cell.header,
+            lambda cell: numbers.get((cell.header >> 20 & 0xFF, cell.header >> 4 & 0xFFFF)),
+        )  # fmt: skip
+    number = 0
+    for tick, cell in sorted(script.cells.items()):
+        if rng.random() < 0.4:
+            number += rng.choice([1, 1, 1, 1, 3, -1, 200])
+            payload = bytearray(pack_test_cell(TestCell(number % (1 << 32), stamp_of(tick - rng.randrange(300)))))
+            payload[rng.randrange(48)] ^= int(rng.random() < 0.1)
+            header = int(Header(*vpi_vci(rng.choice([4, 5]))))
+            script.cells[tick] = Cell(header, bytes(payload), 0, cell.hec_error)
+    stops = {"vc": 7, "run": 0}
+    script.writes[7000] = written(
+        registers, lambda csr: csr.put(registers["test_tx"], stops),
+        *([lambda csr: [csr.tx_share.__setitem__(vc, 0) for vc in range(VCS)]] if others else []),
+    )  # fmt: skip
+    tests = [each.name for each in registers.registers if each.name.startswith("test_") and each.access == "ro"]
+    script.reads += addresses(registers, *tests)
+    record = compare(lambda width: Nic(width=width, vcs=VCS, test_cells=1, **others), script, 1)
+    counts = {name: sum(record.counters[addr] for addr in addresses(registers, name)) for name in tests}
+    assert counts["test_sent"] > 20
+    for name in ("in_order", "errored", "lost", "misinserted", "blocks", "secbs", "classes"):
+        assert counts[f"test_{name}"] > 5, name
+    made = sum(is_test_cell(cell.payload) for _, cell in record.came_out)
+    assert made == counts["test_sent"]
+
+
+def is_test_cell(payload):
+    try:
+        unpack_test_cell(payload)
+    except TestCellError:
+        return False
+    return payload[8:45] == b"\x6a" * 37
 
 
 def test_nic_with_a_pdu_of_every_length_of_its_last_cells():

@@ -16,8 +16,8 @@ __all__ = ["NicPlugin", "plugins_of"]
 
 
 class NicPlugin:
-    """The hardware of an option. A hook does nothing unless it is overridden; all plugins' ``transmit`` come before all
-    plugins' ``receive``.
+    """The hardware of an option. A hook does nothing unless it is overridden; all plugins' ``posts`` come before all
+    plugins' ``transmit``, and these before all plugins' ``receive``.
 
     Members
     -------
@@ -38,6 +38,9 @@ class NicPlugin:
         """Return ports that the interface has for it, as members of its signature."""
         del width, vcs
         return {}
+
+    def posts(self, m: Module, csr: CsrMap, core: NicCore) -> None:
+        """Replace what the pacer is given of posts, and ``core.last``: it sends on a VC itself."""
 
     def transmit(self, m: Module, csr: CsrMap, core: NicCore) -> None:
         """Connect what it has to do with pacer and segmenter; replace ``core.ends``."""

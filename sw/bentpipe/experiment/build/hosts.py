@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from bentpipe.apps.registry import make
 from bentpipe.apps.settings import FlowRequest
+from bentpipe.apps.test_cells import TestCells
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.changes import Reconfigurator
 from bentpipe.experiment.build.faults import Places
@@ -18,6 +19,7 @@ from bentpipe.experiment.build.losses import read_losses
 from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.build.oam import OamEnds, add_ends, loopback_to, report_ends
 from bentpipe.experiment.build.ports import count_ports
+from bentpipe.experiment.build.test_cells import add_stream
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
 
 if TYPE_CHECKING:
@@ -316,6 +318,9 @@ def _add_flows(
             if flow.protocol == "oam":
                 location, pti = loopback_to(flow, experiment.network)
                 stage = engine.add_loopback_flow(flow.name, source, sink, ends[flow.vc], app, location, pti, start)
+            elif isinstance(app, TestCells):
+                stream = add_stream(cast("Network", engine.network), flow, (source, sink), there)
+                stage = engine.add_test_cell_flow(flow.name, source, sink, stream, app, start)
             elif flow.tcp is None:
                 size = flow.datagram or 0
                 stage = engine.add_udp_flow(flow.name, source, sink, there, app, size, start, back, also[index])

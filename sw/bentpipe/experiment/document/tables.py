@@ -438,7 +438,7 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
         description="the nodes from source to sink, in reverse for the way back; the shortest way unless given. A "
         "switch stands twice in a row where the path passes its line in loop-back",
     )
-    protocol: Literal["tcp", "udp", "oam"] = Field(default="tcp", description="transport protocol")
+    protocol: Literal["tcp", "udp", "oam", "atm"] = Field(default="tcp", description="protocol of the flow")
     app: str = Field(default=_APP, description="application; its settings stand beside these")
     size: (
         Annotated[

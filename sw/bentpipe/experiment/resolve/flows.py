@@ -20,6 +20,7 @@ from bentpipe.netspec.syntax import Script
 from bentpipe_hdl.nic.control import PacingSettings
 from bentpipe_hdl.oam.cells import location_of
 from bentpipe_hdl.settings import key_of
+from bentpipe_hdl.switch.control import VcSettings
 from bentpipe_hdl.ticks import MOST_VCS
 from bentpipe_hdl.words import nearest
 
@@ -60,6 +61,7 @@ class _Reader:
         self._users: dict[int, str] = {}
         self._names: set[str] = set()
         self._of_vc: dict[int, FlowSpec] = {}  # the first flow with a VC, either way
+        self._test_ends: dict[tuple[str, str], str] = {}  # flows of test cells, by the end and its host
 
     def check_count(self, tables: Sequence[FlowTable]) -> None:
         """Refuse more VCs than a node has before any is made: of 100,000 copies that would take too long."""
@@ -68,7 +70,7 @@ class _Reader:
         for index, table in enumerate(tables):
             with suppress(ConfigProblem):  # which is said when the table is read
                 paths = self._paths(f"flow.{index}", table)
-                each = (table.vc is None) + (table.return_vc is None and len(paths) == 1)
+                each = (table.vc is None) + (table.return_vc is None and len(paths) == 1 and table.protocol != "atm")
                 whole = len(paths) == 1 and not self._channels.network.vps
                 ends = [paths[0][0], *(path[-1] for path in paths)]
                 for node in dict.fromkeys(paths[0] if whole else ends):
@@ -103,13 +105,10 @@ class _Reader:
         if problem := check(table.app, given):
             key, what = problem
             raise ConfigProblem(f"{place}.{key}" if key in table.given_names else place, what)
-        if several and table.return_vc is not None:
-            raise ConfigProblem(f"{place}.return_vc", "several sinks send no answers")
-        if table.protocol == "oam":
-            self._check_loopback(place, settings["at"], paths[0], source, sinks[0])
+        self._check_protocol(place, table, name, paths)
         vc = self._vc(f"{place}.vc", table.vc, paths, table, table, name)
         back = None
-        if not several:
+        if not several and table.protocol != "atm":
             way, own = [paths[0][::-1]], f"{name}.return"
             back = self._vc(f"{place}.return_vc", table.return_vc, way, PacingSettings(), table, own)
         other = self._of_vc.get(vc)
@@ -145,6 +144,16 @@ class _Reader:
                 if way is not None:
                     self._of_vc.setdefault(way, flow)
 
+    def _check_protocol(self, place: str, table: FlowTable, name: str, paths: list[tuple[str, ...]]) -> None:
+        """The flow's protocol goes with its hosts and VCs."""
+        if len(paths) > 1 and table.return_vc is not None:
+            raise ConfigProblem(f"{place}.return_vc", "several sinks send no answers")
+        if table.protocol == "oam":
+            ends = self._hosts[paths[0][0]], self._hosts[paths[0][-1]]
+            self._check_loopback(place, table.settings["at"], paths[0], *ends)
+        if table.protocol == "atm":
+            self._check_test_cells(place, table, name, paths[0])
+
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
         """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
@@ -159,6 +168,26 @@ class _Reader:
             raise ConfigProblem(f"{place}.at", str(error)) from None
         if location is not None and len(at or "") != 2 * len(location):
             raise ConfigProblem(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
+
+    def _check_test_cells(self, place: str, table: FlowTable, name: str, path: tuple[str, ...]) -> None:
+        """An interface has one generator and one analyser, and the switches look at no frames, which test cells are not
+        in."""
+        if table.return_vc is not None:
+            raise ConfigProblem(f"{place}.return_vc", "no test cells come back")
+        for key, what, host in (("source", "generator", path[0]), ("sink", "analyser", path[-1])):
+            other = self._test_ends.setdefault((key, host), name)
+            if other != name:
+                raise ConfigProblem(f"{place}.{key}", f"{host!r} has one {what} of test cells, which {other!r} uses")
+        if table.vc is None or table.vc not in self._channels.names:
+            return
+        settings = self._channels.vcs[self._channels.names[table.vc]].settings
+        for switch in self._channels.network.switches:
+            policy = settings.policy or switch.settings.policy
+            if switch.name in path and policy != "tail" and settings.credits is None:
+                what = (
+                    f'{policy} in {switch.name} drops frames, and test cells are in none: give the VC policy = "tail"'
+                )
+                raise ConfigProblem(f"{place}.vc", what)
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
         """The ways of a flow's data: its ``path``, or else the shortest."""
@@ -190,7 +219,8 @@ class _Reader:
         if name is None:
             self._channels.check_pacing(place, pacing, paths[0])
             self._channels.check_continuity(place, table, paths)
-            return self._channels.add(f"{place}.name", own, paths, pacing, table)
+            settings = VcSettings(policy="tail") if table.protocol == "atm" else VcSettings()
+            return self._channels.add(f"{place}.name", own, paths, pacing, table, settings)
         names = self._channels.names
         if name not in names:
             raise ConfigProblem(key, f"there is no VC {name!r}{nearest(name, names)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from bentpipe.apps.registry import reported
+from bentpipe.apps.settings import BARE
 from bentpipe.experiment.resolve.specs import FlowSpec, NetworkSpec, VcSpec
 from bentpipe.results.declared import metrics_of
 from bentpipe.results.metrics import GROUPED
@@ -20,7 +21,8 @@ def known_figures(
     has = {"", *has}
     yield from (metric.name for metric in metrics_of("run") if metric.needs in has)
     for flow in flows:
-        own = ("goodput", *(["carried"] if flow.protocol == "udp" else []), *reported(flow.app))
+        rates = [] if flow.protocol in BARE else ["goodput"]
+        own = (*rates, *(["carried"] if flow.protocol == "udp" else []), *reported(flow.app))
         yield from (f"{flow.name}.{figure}" for figure in own)
     for group in dict.fromkeys(flow.group for flow in flows if flow.group):
         yield from (f"{group}.{figure}" for figure in GROUPED)

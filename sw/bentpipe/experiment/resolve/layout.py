@@ -254,6 +254,7 @@ class Channels:
         paths: Sequence[tuple[str, ...]],
         pacing: PacingSettings,
         continuity: ContinuitySettings = ContinuitySettings(),  # noqa: B008
+        settings: VcSettings = VcSettings(),  # noqa: B008
     ) -> int:
         """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
         one VC in a trace. With several paths it is ``NAME.HOST`` to each, and the first is the root of the others."""
@@ -272,7 +273,7 @@ class Channels:
         for path, its in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"
             root = first if len(self.vcs) > first else None
-            vc = VcSpec(own, path, 0, vci, VcSettings(), paced, checks, its, root)
+            vc = VcSpec(own, path, 0, vci, settings, paced, checks, its, root)
             for piece in pieces(path):
                 for vp in self.network.vps:
                     if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bentpipe.apps.settings import BARE
 from bentpipe.experiment.resolve.specs import Experiment, FlowSpec, SwitchSpec, VcSpec
 from bentpipe.results.metrics import cells_of, hop_rates
 
@@ -38,7 +39,7 @@ def frame_remarks(
     rate = hop_rates(resolved, ports)
     for flow in experiment.flows:
         vc = experiment.vcs[flow.vc]
-        if flow.protocol == "oam" or vc.settings.credits is not None:
+        if flow.protocol in BARE or vc.settings.credits is not None:
             continue
         cells = cells_of(_packet(experiment, flow))
         hops = [*itertools.pairwise(vc.path)]

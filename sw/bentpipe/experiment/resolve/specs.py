@@ -323,7 +323,7 @@ class FlowSpec:
     Members
     -------
     protocol : str
-        ``"tcp"``, ``"udp"`` or ``"oam"``.
+        ``"tcp"``, ``"udp"``, ``"oam"`` or ``"atm"``.
     app, settings : str, dict
         The application and its settings (:mod:`bentpipe.apps.registry`).
     size, duration_ps : int | None

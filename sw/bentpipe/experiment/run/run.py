@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
@@ -393,7 +394,7 @@ class _Sampler:
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
-        self._carry = [flow.name for flow in experiment.flows if flow.protocol != "oam"]
+        self._carry = [flow.name for flow in experiment.flows if flow.protocol not in BARE]
         self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
         self._lost: dict[str, int] = {}
         self._built = built

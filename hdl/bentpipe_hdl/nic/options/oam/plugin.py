@@ -35,7 +35,7 @@ class Oam(NicPlugin):
         self.takes = place.takes
         wiring.connect(m, wiring.flipped(nic.i), place.i)
         m.d.comb += [
-            pacer.post_single.eq(nic.post_single),
+            pacer.post_single.eq(core.of_host(nic.post_single)),
             tx.single.eq(pacer.single),
             tx.pti.eq(nic.cell_pti),
             nic.fetch_single.eq(pacer.fetch_single),

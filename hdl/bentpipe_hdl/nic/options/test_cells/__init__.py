@@ -1,0 +1,1 @@
+"""A generator and an analyser of test cells."""
