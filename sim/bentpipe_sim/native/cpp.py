@@ -57,6 +57,9 @@ class Text:
         alike.
     """
 
+    OUTPUTS = "s"
+    """What has the outputs as members."""
+
     def __init__(
         self,
         plan: Plan,
@@ -177,7 +180,7 @@ class Text:
                 return f"{made} = {self.operation(statement, what.width)}; {_local(what)} = &{made};"
             return f"{_local(what)} = {self.operation(statement, what.width)};"
         if kind == "output":
-            return f"s.{what} = {self.operation(statement, width_of(statement.args[0]))};"
+            return f"{self.OUTPUTS}.{what} = {self.operation(statement, width_of(statement.args[0]))};"
         if kind == "decision":
             return f"const bool {what} = {self.operation(statement, 1)};"
         if kind == "memory":
@@ -229,7 +232,7 @@ class Text:
             self.warm(what)
             target = f"s.{self.names[what]}"
         else:
-            target = f"s.{what}"
+            target = f"{self.OUTPUTS}.{what}"
         return f"move({target}, {source});"
 
     def operation(self, statement: Statement, width: int) -> str:
