@@ -278,6 +278,10 @@ class Text:
         if op in ("u//", "u%") and width <= 64:
             a, b = map(self.value, args)
             return f"{b} ? {a} {op[1]} {b} : 0"
+        if op in ("u//", "u%", "s//", "s%"):
+            a, b = map(self.value, args)
+            is_signed, rest = (str(holds).lower() for holds in (op[0] == "s", op[1] == "%"))
+            return f"divided<{width}, {is_signed}>({a}, {b}, {rest})"
         raise NetlistError(f"the native engine has no operation {op} of {width} bits")
 
     def sum(self, op: str, args: tuple[Bits, ...], width: int, loose: bool) -> str:
@@ -292,7 +296,7 @@ class Text:
         return text if fits or loose or width in (32, 64) else f"({text}) & {_mask(width)}"
 
     def shift(self, op: str, args: tuple[Bits, ...], width: int) -> str:
-        a, by = self.value(args[0]), self.value(args[1])
+        a, by = self.value(args[0]), self.amount(args[1])
         most = (1 << min(_effective(args[1]), 20)) - 1
         if width > 64:
             by = by if most < 1 << 20 else f"least({by}, {width}u)"
@@ -307,10 +311,18 @@ class Text:
             text = f"({by} < 64 ? {text} : 0)"
         return f"{text} & {_mask(width)}" if op == "<<" else text
 
+    def amount(self, bits: Bits) -> str:
+        """By how many bits something is shifted, or a number that is beyond all of them."""
+        if width_of(bits) <= 64:
+            return self.value(bits)
+        return self.value(cut(bits, 0, 64)) if _effective(bits) <= 64 else f"least({self.value(bits)}, 0xfffffu)"
+
     def part(self, value: Bits, offset: Bits, width: int, stride: int, signed: bool) -> str:
         size = width_of(value)
-        at = self.value(offset) if stride == 1 else f"{self.value(offset)} * {stride}u"
         most = ((1 << _effective(offset)) - 1) * stride
+        at = self.amount(offset)
+        if stride > 1:
+            at = f"{at} * {stride}u" if most < 1 << 32 else f"least({at}, 0xfffffu) * {stride}u"
         if size > 64:
             if not signed and stride == 1 and width > 32 and constant_of(cut(offset, 0, 3)) == 0:  # whole octets
                 octet = self.value(cut(offset, 3, width_of(offset) - 3))

@@ -11,6 +11,7 @@ from amaranth.sim import Simulator as _Simulator
 
 from bentpipe_hdl.amaranth_simulation import prepared
 
+from ...tools import uncollected
 from .engine import Engine
 
 __all__ = ["Engine", "Simulator"]
@@ -35,8 +36,9 @@ class Simulator(_Simulator):
     """
 
     def __init__(self, toplevel: Any):
-        self._design = prepared(toplevel)
-        self._engine: Any = Engine(self._design, toplevel)
+        with uncollected():
+            self._design = prepared(toplevel)
+            self._engine: Any = Engine(self._design, toplevel)
         self._clocked: set[Any] = set()
         self._running = False
 

@@ -231,6 +231,7 @@ class _Clock:
 
     def __init__(self, slot: Any, phase: int, period: int):
         self.slot, self.phase, self.half = slot, phase, period // 2
+        self.write = slot.write if isinstance(slot, _Input) else lambda level: None
         self.at = phase
         self.rising: Edge | None = None
         self.falling: Edge | None = None
@@ -518,14 +519,14 @@ class Engine(BaseEngine):
         while not (self.is_eager or wakers or pending or self._active or self.struck or self.mask):
             if any(testbench.runnable for testbench in self._testbenches) or not self._due:
                 return  # at the beginning
+            if any(len(clock.slot.wakers) > 2 for clock in self._due):
+                return  # something else looks at a clock
             mask = 0
             for clock in self._due:
                 slot = clock.slot
                 level = int(not slot.curr)
-                if len(slot.wakers) > 2:  # something else looks at the clock
-                    return
                 slot.curr = slot.next = level
-                slot.write(level)
+                clock.write(level)
                 clock.at += clock.half
                 edge = clock.rising if level else clock.falling
                 assert edge is not None
