@@ -294,6 +294,13 @@ class Engine(BaseEngine):
         read, writer = self.compiled.reader(pieces), self.compiled.writer(pieces)
         return _Driven(signal, self, _with_sign(signal, read), writer)
 
+    def number(self, signal: Signal) -> int | None:
+        """A signal's place among those of the netlist."""
+        return self._numbers.get(id(signal))
+
+    def number_of_memory(self, memory: Any) -> int:
+        return self._memories[memory]
+
     def _is_input(self, piece: list[Any]) -> bool:
         return piece[1] < self.compiled.model.map.inputs
 

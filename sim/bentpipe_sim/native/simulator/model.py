@@ -183,6 +183,9 @@ class Group:
     def reader(self, k: int) -> Callable[[], int]:
         return self._buffer.reader(*self._outputs[k])
 
+    def address_of(self, k: int) -> int:
+        return (self._buffer.address.value or 0) + self._outputs[k][0]
+
     def view(self, k: int) -> tuple[Any, int]:
         """An array that a value is in, and its place there; None: it is wider than 64 bits."""
         octet, size = self._outputs[k]
@@ -295,6 +298,13 @@ class State:
         read, write = self.buffer.reader(octet, size), self.buffer.writer(octet, size)
         mask = ((1 << width) - 1) << low
         return lambda value: write(read() & ~mask | value << low)
+
+    def address_of(self, piece: list[Any]) -> tuple[int, int]:
+        """The address of what a piece is part of, and its lowest bit there."""
+        if piece[0] == "output":
+            return self.group(piece[1]).address_of(piece[2]), piece[3] if len(piece) > 4 else 0
+        octet, _, low, _, _ = self._place(piece)
+        return (self.address.value or 0) + octet, low
 
     def whole(self, piece: list[Any]) -> Callable[[int], None]:
         """Of a piece that is all that an input has: a function that writes it."""

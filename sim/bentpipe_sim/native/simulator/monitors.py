@@ -34,7 +34,7 @@ class _Monitor:
         elif kind == "cover":
             if self.cell.format is not None and self.test is not None and self.test():
                 filename, line = self.cell.src_loc
-                print("Coverage hit at ", filename, f":{line}:", self.text())
+                print(f"Coverage hit at {filename}:{line}:", self.text())
         elif self.test is not None and not self.test():
             named = "Assertion" if kind == "assert" else "Assumption"
             more = "" if self.cell.format is None else f": {self.text()}"
