@@ -5,8 +5,8 @@ from collections import deque
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.sim import Simulator
 
+from benches.simulator import Simulator
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
 from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT

@@ -423,7 +423,10 @@ class Engine(BaseEngine):
         return TriggerState(self, combination, self._active, oneshot=oneshot)
 
     def is_critical(self) -> bool:
-        return any(process.critical for process in (*self._testbenches, *self._processes))
+        for process in self._testbenches:
+            if process.critical:
+                return True
+        return any(process.critical for process in self._processes)
 
     # Time
 
@@ -513,21 +516,20 @@ class Engine(BaseEngine):
         """Go on until nothing critical is left, or until a time."""
         while deadline is None or self.now < deadline:
             if not (self.is_eager or self._recorders or self.state.timeline.wakers or self._active):
-                self._run_clocks(deadline)
-                if deadline is not None and self.now >= deadline:
+                if self._run_clocks(deadline):
                     return
             if not self.advance() and deadline is None:
                 return
 
-    def _run_clocks(self, deadline: int | None) -> None:
-        """The same as :meth:`advance` again and again, as long as clocks are all that happens and something critical
-        waits for their edges alone."""
+    def _run_clocks(self, deadline: int | None) -> bool:
+        """The same as :meth:`advance` again and again, as long as clocks are all that happens. Return whether there is
+        nothing more to do."""
         state, wakers, pending = self.compiled, self.state.timeline.wakers, self.state.pending
         while not (self.is_eager or wakers or pending or self._active or self.struck or self.mask):
             if any(testbench.runnable for testbench in self._testbenches) or not self._due:
-                return  # at the beginning
+                return False  # at the beginning
             if any(len(clock.slot.wakers) > 2 for clock in self._due):
-                return  # something else looks at a clock
+                return False  # something else looks at a clock
             mask = 0
             for clock in self._due:
                 slot = clock.slot
@@ -552,8 +554,9 @@ class Engine(BaseEngine):
                 self.step_design()
                 self._run_testbenches()
             self._next()
-            if (deadline is not None and self.now >= deadline) or (deadline is None and not self.is_critical()):
-                return
+            if self.now >= deadline if deadline is not None else not self.is_critical():
+                return True
+        return False
 
     def reset(self) -> None:
         self.compiled.begin()
