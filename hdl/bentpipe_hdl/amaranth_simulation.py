@@ -85,7 +85,7 @@ def signals_of(value: Any) -> SignalSet:
 
 
 Part = tuple[str, int, int, dict[int, str] | None]
-"""What a signal or a row has: where in it, as ``.frame[2]`` (the whole: nothing), lowest bit, width, names of values."""
+"""A signal, a row, or a field of one: where in it, as ``.frame[2]``, lowest bit, width, names of its values."""
 
 
 _DECODED = 10

@@ -25,8 +25,8 @@ INPUTS = {"a": Shape(40), "b": signed(16), "c": Shape(3), "d": Shape(100), "e": 
 class RandomCircuit(wiring.Component):
     """Some wires, registers and memories; ``domains`` are names of :data:`DOMAINS`, all made by the circuit itself.
 
-    With ``is_reset`` nothing is in it on which a reset acts in Amaranth's simulator (0.5.10) and not in its netlist: ports
-    of memories in a domain with a reset, registers without a reset in a domain with an asynchronous one.
+    With ``is_reset`` it has nothing on which a reset acts in Amaranth's simulator (0.5.10) and not in the netlist:
+    ports of memories in a domain with a reset, registers without a reset in a domain with an asynchronous one.
     """
 
     def __init__(self, seed, domains=("sync",), *, is_reset=False, wires=10, registers=8, memories=2):

@@ -1,6 +1,7 @@
 """The same bench in Amaranth's simulator and in the native one: what they give has to be the same."""
 
 import random
+from functools import partial
 
 import amaranth.sim
 
@@ -8,7 +9,7 @@ from bentpipe_hdl.amaranth_simulation import memories, scopes
 from bentpipe_sim.native import Simulator
 from models.random_circuit import RandomCircuit, stimulus
 
-BOTH = (amaranth.sim.Simulator, Simulator)
+BOTH = (amaranth.sim.Simulator, partial(Simulator, is_short=True))
 PERIODS = {"sync": 1e-6, "fast": 0.3e-6, "falling": 1e-6, "cleared": 0.7e-6}
 
 

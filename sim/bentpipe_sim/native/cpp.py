@@ -59,6 +59,8 @@ class Text:
 
     OUTPUTS = "s"
     """What has the outputs as members."""
+    INITIAL = ""
+    """Behind the declaration of a variable that gets its value in blocks beside each other."""
 
     def __init__(
         self,
@@ -128,7 +130,7 @@ class Text:
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
-        out = [f"{pad}{self.type_of(node)}{_local(node)};" for node in shared.get(path, ())]
+        out = [f"{pad}{self.type_of(node)}{_local(node)}{self.INITIAL};" for node in shared.get(path, ())]
         for node in self.places.get(path, ()):
             out.append(f"{pad}{local_type(node.width)} {_local(node)}_made; {self.type_of(node)}{_local(node)};")
         for k, item in enumerate(tree):

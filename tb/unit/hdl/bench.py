@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from amaranth.sim import Simulator
+
 from benches import context
 from benches.build import library_of, library_of_component, shape_of
-from benches.simulator import Simulator
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TIME_BITS, WIDE
 from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import Registers

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import pytest
 from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver, error_syndrome
 from bentpipe_hdl.hec import hec as rtl_hec
 from models.hec import SINGLE_BIT, Outcome, Receiver, hec, syndrome

@@ -2,8 +2,8 @@
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.lookup_table import lookup_table
 from bentpipe_hdl.nodes import Switch
 from bentpipe_hdl.switch.control import switch_registers

@@ -7,8 +7,8 @@ from amaranth.back import rtlil
 from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.cell import NARROW, TimeSignature
 from bentpipe_hdl.slot import SHALLOW, ClockError, Slot
 from unit.hdl.bench import WIDTHS

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.switch.options import options_word
 from bentpipe_hdl.switch.options.copies.replicator import CELLS
 from bentpipe_hdl.switch.switch import Switch

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import data
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.cell import CLOCKS_A_TICK, WIDE
 from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.switch.core.admission import Admission, FullBuffer, Stage, Verdict

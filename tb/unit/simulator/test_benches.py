@@ -12,11 +12,6 @@ from bentpipe_hdl.amaranth_simulation import DriverConflict
 from models.simulators import BOTH
 
 
-@pytest.fixture(autouse=True)
-def _quickly(monkeypatch):
-    monkeypatch.setenv("BENTPIPE_CXXFLAGS", "-O0")
-
-
 class Counter(Elaboratable):
     """Counts while ``go``; has a state machine, a structure, a memory, and says what happens."""
 

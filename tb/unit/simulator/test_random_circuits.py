@@ -8,11 +8,6 @@ from models.simulators import compared
 ALL = ("sync", "fast", "falling", "cleared")
 
 
-@pytest.fixture(autouse=True)
-def _quickly(monkeypatch):
-    monkeypatch.setenv("BENTPIPE_CXXFLAGS", "-O0")
-
-
 @pytest.mark.parametrize("seed", [3, 8, 22])
 def test_expressions_and_memories(seed):
     assert compared(seed, 30, ("sync",)) is None

@@ -4,8 +4,8 @@ import itertools
 import random
 
 import pytest
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.line import LineErrors, SonetLine

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
+from amaranth.sim import Simulator
 
-from benches.simulator import Simulator
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry

@@ -13,6 +13,7 @@ from bentpipe_hdl.amaranth_simulation import prepared
 
 from ...tools import uncollected
 from .engine import Engine
+from .model import FAST, SHORT
 
 __all__ = ["Engine", "Simulator"]
 
@@ -26,6 +27,8 @@ class Simulator(_Simulator):
     Parameters
     ----------
     toplevel : Elaboratable
+    is_short : bool
+        The simulation has some thousand clocks: what it saves to compile without optimisation is more than it costs.
 
     Raises
     ------
@@ -35,10 +38,10 @@ class Simulator(_Simulator):
         There is no C++ compiler, and the design is not in the cache.
     """
 
-    def __init__(self, toplevel: Any):
+    def __init__(self, toplevel: Any, *, is_short: bool = False):
         with uncollected():
             self._design = prepared(toplevel)
-            self._engine: Any = Engine(self._design, toplevel)
+            self._engine: Any = Engine(self._design, toplevel, SHORT if is_short else FAST)
         self._clocked: set[Any] = set()
         self._running = False
 

@@ -37,7 +37,7 @@ from bentpipe_hdl.amaranth_simulation import (
 
 from ..netlist import NetlistError
 from .context import Process, Waiter
-from .model import State, model_of
+from .model import FAST, State, model_of
 from .monitors import Monitors
 from .source import masks_of
 
@@ -247,13 +247,14 @@ class Engine(BaseEngine):
     state: Any = None
     now: int = 0
 
-    def __init__(self, design: Design, toplevel: Any = None):
+    def __init__(self, design: Design, toplevel: Any = None, optimization: str = FAST):
         self.design = design
         netlist = netlist_of(design)
         self._numbers = {id(signal): k for k, signal in enumerate(netlist.signals)}
         self._signals = list(netlist.signals)
         self._memories = {memory: k for k, (memory, _) in enumerate(memories(design))}
-        model = model_of(netlist, {self._numbers[id(s)] for s in _shown(toplevel) if id(s) in self._numbers})
+        shown = {self._numbers[id(s)] for s in _shown(toplevel) if id(s) in self._numbers}
+        model = model_of(netlist, shown, optimization)
         self.compiled = State(model)
         self.state = _EngineState(self)
         self.now = 0
@@ -272,7 +273,7 @@ class Engine(BaseEngine):
         self._readers: dict[int, tuple[Callable[[], Any], Any]] = {}
         self._begin_edges()
         self._monitors = Monitors(netlist, self.compiled)
-        self.is_eager |= self._monitors.are_combinational
+        self._is_always_eager = self.is_eager = bool(self._derived or self._monitors.are_combinational)
 
     @property
     def combinational(self) -> Any:
@@ -364,7 +365,9 @@ class Engine(BaseEngine):
             if len(pieces) == 1 and pieces[0][0] == "place" and self._is_input(pieces[0])
             if self._signals[k] not in self.combinational
         }
-        pieces_of = {repr(value): value for clk, _, reset in compiled.model.map.clocks for value in (clk, reset) if value}
+        pieces_of = {
+            repr(value): value for clk, _, reset in compiled.model.map.clocks for value in (clk, reset) if value
+        }
         for (text, polarity), mask in masks_of(compiled.model.map.clocks).items():
             signal = of_input.get(text)
             if signal is not None:
@@ -372,7 +375,6 @@ class Engine(BaseEngine):
             elif pieces_of[text][0][0] != "constant":
                 edge = Edge(self, polarity, mask)
                 self._derived.append(_Derived(edge, compiled.reader(pieces_of[text])))
-                self.is_eager = True
         self._begin_derived()
 
     def _begin_derived(self) -> None:
@@ -414,7 +416,7 @@ class Engine(BaseEngine):
 
     def add_async_process(self, simulator: Any, process: Any) -> None:
         self._processes.append(Process(self.design, self, process, testbench=False, background=True))
-        self.is_eager = True
+        self._is_always_eager = self.is_eager = True
 
     def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
         self._testbenches.append(Process(self.design, self, process, testbench=True, background=background))
@@ -472,6 +474,7 @@ class Engine(BaseEngine):
             for slot in [*self.watched]:
                 changed = slot.notice() or changed
             self.watched = [slot for slot in self.watched if slot.wakers]
+            self.is_eager = self._is_always_eager or bool(self.watched)
         if self._monitors.are_combinational and not self.mask:
             self._monitors.check_combinational()
         return changed
@@ -515,9 +518,9 @@ class Engine(BaseEngine):
     def run(self, deadline: int | None = None) -> None:
         """Go on until nothing critical is left, or until a time."""
         while deadline is None or self.now < deadline:
-            if not (self.is_eager or self._recorders or self.state.timeline.wakers or self._active):
-                if self._run_clocks(deadline):
-                    return
+            is_busy = self.is_eager or self._recorders or self.state.timeline.wakers or self._active
+            if not is_busy and self._run_clocks(deadline):
+                return
             if not self.advance() and deadline is None:
                 return
 

@@ -15,12 +15,13 @@ from bentpipe_hdl.amaranth_simulation import nir
 from ...cache import Cache
 from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, uncollected
 from .netlist import identity
-from .source import HEADERS, INNER, MONITORS, PORTS, Map, Source, masks_of
+from .source import HEADERS, MONITORS, PORTS, Map, Source, masks_of
 
-__all__ = ["Model", "State", "model_of"]
+__all__ = ["FAST", "SHORT", "Model", "State", "model_of"]
 
-FLAGS = (*CXX_FLAGS, "-O1")
-"""Of Python's benches nearly all of the time is Python's: -O2 takes longer to compile than it saves."""
+FAST, SHORT = "-O1", "-O0"
+"""Degrees of optimisation. Of Python's benches nearly all of the time is Python's: -O2 takes longer to compile than it
+saves; for some thousand clocks so does -O1."""
 
 Pieces = list[list[Any]]
 
@@ -35,13 +36,13 @@ def _makers() -> str:
 _models: dict[str, Model] = {}
 
 
-def model_of(netlist: nir.Netlist, shown: Iterable[int]) -> Model:
+def model_of(netlist: nir.Netlist, shown: Iterable[int], optimization: str) -> Model:
     """The model of a netlist; compiled only if it is not in the cache. ``shown``: as of :class:`.source.Source`."""
     shown = sorted(shown)
-    key = digest(identity(netlist), repr(shown), _makers(), compiler_version(), *FLAGS)
+    key = digest(identity(netlist), repr(shown), _makers(), compiler_version(), *CXX_FLAGS, optimization)
     found = _models.get(key)
     if found is None:
-        found = _models[key] = Model(key, lambda: Source(netlist, shown))
+        found = _models[key] = Model(key, lambda: Source(netlist, shown), optimization)
     return found
 
 
@@ -59,8 +60,8 @@ class Model:
         ``begin(address)`` makes a state as it is at the beginning.
     """
 
-    def __init__(self, key: str, source: Callable[[], Source]):
-        self.key, self._make = key, source
+    def __init__(self, key: str, source: Callable[[], Source], optimization: str):
+        self.key, self._make, self._optimization = key, source, optimization
         self._source: Source | None = None
         made = Cache().make(f"design-{key}.json", self._write_map)
         self.map = Map(**json.loads(made.read_text()))
@@ -110,7 +111,7 @@ class Model:
         def build(folder: Path) -> Path:
             written, made = folder / "design.cpp", folder / "design.so"
             written.write_text(self.source().library(masks, groups))
-            command = [compiler(), *FLAGS, *more_flags(), f"-I{CSRC}", str(written)]
+            command = [compiler(), *CXX_FLAGS, self._optimization, *more_flags(), f"-I{CSRC}", str(written)]
             run([*command, "-o", str(made)], "compiling a design")
             return made
 
@@ -142,7 +143,7 @@ class Buffer:
         skip = -ctypes.addressof(self._memory) % 64
         self.address = ctypes.c_void_p(ctypes.addressof(self._memory) + skip)
         self.octets = memoryview(self._memory).cast("B")[skip : skip + size]
-        self.views = {2 ** k: self.octets.cast(kind) for k, kind in enumerate("BHIQ")}  # type: ignore[call-overload]
+        self.views = {2**k: self.octets.cast(kind) for k, kind in enumerate("BHIQ")}  # type: ignore[call-overload]
 
     def reader(self, octet: int, size: int) -> Callable[[], int]:
         """A function that gives the value there."""

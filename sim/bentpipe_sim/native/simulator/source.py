@@ -19,7 +19,7 @@ from ..fields import fields
 from ..graph import Bits, constant_of, width_of
 from ..layout import declared, register_bits, rows, stored_type
 from ..schedule import schedule
-from .netlist import AnyNetlist, read_any
+from .netlist import read_any
 
 __all__ = ["HEADERS", "Map", "Source"]
 
@@ -36,7 +36,12 @@ _EXPORT = """
 """
 
 
-class _Outputs(Text):
+class _Text(Text):
+    INITIAL = "{}"
+    """GCC 12 joins ``if (!a) if (b)`` into ``b > a`` at -O1. So where ``a`` holds, ``b`` has to be 0 or 1, too."""
+
+
+class _Outputs(_Text):
     OUTPUTS = "o"
 
 
@@ -141,9 +146,7 @@ class Source:
         for node, low, width in bits:
             if node is None:
                 pieces.append(["constant", low, width])
-            elif node.op == "input":
-                pieces.append(["place", self.places[node.data], low, width])
-            elif node.op == "register":
+            elif node.op == "input" or node.op == "register":
                 pieces.append(["place", self.places[node.data], low, width])
             elif node.op == "read" and (row := constant_of(node.args[0])) is not None:
                 pieces.append(["row", self.places[node.data], row, low, width])
@@ -201,7 +204,7 @@ class Source:
         timed = zip(whole.writes, self.clocks_of_writes, strict=True)
         made.writes = [write for write, clock in timed if mask >> clock & 1]
         plan = schedule(made.known({}, {}), {})
-        lines = Text(plan, self.names, self.rows, {}).lines()
+        lines = _Text(plan, self.names, self.rows, {}).lines()
         return [f"[[gnu::noinline]] void clock_{mask}(Node& s) {{", *lines, "}"]
 
     def group(self, group: str) -> list[str]:
@@ -218,7 +221,7 @@ class Source:
         found = [
             "EXPORT const uint64_t bentpipe_size = sizeof(Node);",
             "EXPORT void bentpipe_begin(void* p) { std::memset(p, 0, sizeof(Node)); new (p) Node; }",
-            f"EXPORT const uint64_t bentpipe_places[][3] = {{{', '.join(self.offsets())}, {{}}}};",
+            f"EXPORT const uint64_t bentpipe_places[][3] = {{{''.join(f'{row}, ' for row in self.offsets())}{{}}}};",
         ]
         for mask in masks:
             found += [
@@ -227,10 +230,11 @@ class Source:
                 f"while (n--) clock_{mask}(*static_cast<Node*>(p)); }}",
             ]
         for group in groups:
-            outputs = [f"{{offsetof(Of_{group}, o{k}), sizeof(Of_{group}::o{k})}}, " for k in self.groups[group].values()]
-            call = f"work_out_{group}(*static_cast<Node*>(p), *static_cast<Of_{group}*>(o))"
+            kind, numbers = f"Of_{group}", self.groups[group].values()
+            outputs = [f"{{offsetof({kind}, o{k}), sizeof({kind}::o{k})}}, " for k in numbers]
+            call = f"work_out_{group}(*static_cast<Node*>(p), *static_cast<{kind}*>(o))"
             found += [
-                f"EXPORT const uint64_t size_of_{group} = sizeof(Of_{group});",
+                f"EXPORT const uint64_t size_of_{group} = sizeof({kind});",
                 f"EXPORT const uint64_t outputs_of_{group}[][2] = {{{''.join(outputs)}{{}}}};",
                 f"EXPORT void work_out_{group}_(void* p, void* o) {{ {call}; }}",
             ]
