@@ -528,9 +528,10 @@ class Engine(BaseEngine):
         """The same as :meth:`advance` again and again, as long as clocks are all that happens. Return whether there is
         nothing more to do."""
         state, wakers, pending = self.compiled, self.state.timeline.wakers, self.state.pending
+        only = self._clocks[0] if len(self._clocks) == 1 else None
+        if any(testbench.runnable for testbench in self._testbenches) or not self._due:
+            return False  # at the beginning
         while not (self.is_eager or wakers or pending or self._active or self.struck or self.mask):
-            if any(testbench.runnable for testbench in self._testbenches) or not self._due:
-                return False  # at the beginning
             if any(len(clock.slot.wakers) > 2 for clock in self._due):
                 return False  # something else looks at a clock
             mask = 0
@@ -556,7 +557,10 @@ class Engine(BaseEngine):
             if pending:
                 self.step_design()
                 self._run_testbenches()
-            self._next()
+            if only is None or wakers:
+                self._next()
+            else:
+                self.now = self.state.timeline.now = only.at
             if self.now >= deadline if deadline is not None else not self.is_critical():
                 return True
         return False
