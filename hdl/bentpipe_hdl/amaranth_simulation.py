@@ -79,9 +79,9 @@ def scopes(design: Design) -> Iterator[tuple[Signal, tuple[str, ...]]]:
             yield signal, (*inside.name, name)
 
 
-def signals_of(value: Any) -> SignalSet:
+def signals_of(value: Any) -> list[Any]:
     """The signals that a value is made of."""
-    return Value.cast(value)._rhs_signals()
+    return [*Value.cast(value)._rhs_signals()]
 
 
 Part = tuple[str, int, int, dict[int, str] | None]

@@ -72,7 +72,8 @@ class Tick(TickTrigger):
     """The edge of a domain's clock that the design does not drive; the domain has no asynchronous reset."""
 
     def sample(self, *exprs: ValueLike) -> Tick:
-        return Tick(self._engine, self._process, domain=self._domain, sampled=(*self._sampled, *exprs))
+        sampled: Any = (*self._sampled, *exprs)
+        return Tick(self._engine, self._process, domain=self._domain, sampled=sampled)
 
     def _waiter(self, **how: Any) -> Waiter:
         domain = self._domain

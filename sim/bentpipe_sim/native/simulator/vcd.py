@@ -97,7 +97,9 @@ class Recorder:
         self._library.recorder_variable(self._recorder, digits.encode())
 
     def _add_signal(self, signal: Signal, name: tuple[str, ...]) -> None:
-        pieces = self._engine.compiled.model.map.values[self._engine.number(signal)]
+        number = self._engine.number(signal)
+        assert number is not None
+        pieces = self._engine.compiled.model.map.values[number]
         for path, low, width, names in parts_of(signal):
             if width:
                 self._declare(name, path, width, names)
@@ -120,7 +122,7 @@ class Recorder:
         self._others.append((signal, buffer))
         for path, low, width, names in parts_of(signal):
             if width:
-                self._declare(("bench", signal.name), path, width, names)
+                self._declare(("bench", str(signal.name)), path, width, names)
                 self._library.recorder_piece(self._recorder, buffer.address, low, width)
                 self._put_names(names, width)
 
