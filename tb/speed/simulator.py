@@ -10,8 +10,6 @@ from ctypes import c_uint64
 
 import amaranth.sim
 from amaranth.hdl import Value
-from amaranth.lib import crc
-from amaranth.lib.crc.catalog import CRC32_ETHERNET
 
 from bentpipe_hdl.amaranth_private import PortDirection, ports
 from bentpipe_hdl.cell import NARROW
@@ -22,7 +20,6 @@ DESIGNS = {
     "Link, 32 bits": lambda: Link(width=NARROW),
     "Switch, 32 bits": lambda: Switch(width=NARROW, vcs=8, cells=64, ports=4),
     "Nic, 32 bits": lambda: Nic(width=NARROW, vcs=8),
-    "CRC-32, 32 bits": lambda: crc.Processor(crc.Parameters(CRC32_ETHERNET, data_width=32)),
 }
 CLOCKS = {amaranth.sim.Simulator: 300, Simulator: 6000}
 
