@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from amaranth.hdl import Const, Shape, ShapeCastable, Value, ValueCastable, ValueLike
 
@@ -19,9 +19,6 @@ from bentpipe_hdl.amaranth_simulation import (
     TestbenchContext,
     TickTrigger,
 )
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 __all__ = ["Process", "Waiter"]
 
@@ -115,7 +112,7 @@ class Tick(TickTrigger):
 class _Ticking:
     """A context whose ``tick`` waits without a trigger where it can."""
 
-    _engine: Engine
+    _engine: Any
 
     def tick(self, domain: Any = "sync", *, context: Any = None) -> TickTrigger:
         try:
@@ -187,7 +184,7 @@ class _TestbenchContext(_Ticking, TestbenchContext):
 class Process(AsyncProcess):
     """A testbench or a process."""
 
-    def __init__(self, design: Any, engine: Engine, constructor: Any, *, testbench: bool, background: bool):
+    def __init__(self, design: Any, engine: Any, constructor: Any, *, testbench: bool, background: bool):
         self.constructor, self.background = constructor, background
         self.context = (_TestbenchContext if testbench else _ProcessContext)(design, engine, self)
         self.reset()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from amaranth.hdl import Signal, Value, ValueLike
 
@@ -17,9 +17,6 @@ from ...cache import Cache
 from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, run
 from .model import Buffer, Pieces
 from .source import INNER, PORTS
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 __all__ = ["Recorder"]
 
@@ -58,7 +55,7 @@ class Recorder:
     It has what is there when a point in time is over, and nothing of what was there for a moment.
     """
 
-    def __init__(self, engine: Engine, file: Any, traces: Any):
+    def __init__(self, engine: Any, file: Any, traces: Any):
         self._engine = engine
         self._is_own = isinstance(file, str | Path)
         self._file = open(file, "w") if self._is_own else file  # noqa: SIM115 (close() closes it)
