@@ -1,4 +1,5 @@
-"""What is used of Amaranth beyond its public interface: the one file that touches its private modules.
+"""What is used of Amaranth beyond its public interface: the one file that touches its private modules, but for
+:mod:`bentpipe_hdl.amaranth_simulation`.
 
 Three look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its
 statements, the native engine at its netlist (NIR), a wave of a node (``bentpipe_sim.wave``) at that and at the

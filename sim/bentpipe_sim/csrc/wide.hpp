@@ -84,6 +84,12 @@ inline bool parity(const W<N>& a) {
 
 constexpr uint64_t ones(int bits) { return bits < 64 ? (1ull << (bits & 63)) - 1 : ~0ull; }
 inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+template <int N>
+inline uint64_t least(const W<N>& a, uint64_t b) {
+    uint64_t above = 0;
+    for (int k = 1; k < N; ++k) above |= a.w[k];
+    return above ? b : least(a.w[0], b);
+}
 // A signed number of so many bits.
 template <int Bits>
 inline int64_t extend(uint64_t a) {
@@ -231,4 +237,39 @@ inline W<N> mul(const W<N>& a, const W<N>& b) {
         }
     }
     return r;
+}
+
+// Division that rounds down, as Amaranth's; by 0 it gives 0, and leaves 0.
+template <int Bits, bool Signed>
+inline uint64_t divided(uint64_t a, uint64_t b, bool remainder) {
+    if (!b) return 0;
+    if constexpr (!Signed) return remainder ? a % b : a / b;
+    const __int128 x = extend<Bits>(a), y = extend<Bits>(b);
+    __int128 quotient = x / y, rest = x % y;
+    if (rest && (rest < 0) != (y < 0)) quotient -= 1, rest += y;
+    return uint64_t(remainder ? rest : quotient) & ones(Bits);
+}
+template <int Bits, bool Signed, int N>
+inline W<N> divided(W<N> a, W<N> b, bool remainder) {
+    const auto negative = [](const W<N>& x) { return Signed && (x.w[(Bits - 1) / 64] >> (Bits - 1) % 64 & 1); };
+    const W<N> zero{};
+    if (b == zero) return zero;
+    const bool below = negative(a), by_below = negative(b);
+    if (below) a = trim<Bits>(sub(zero, a));
+    const W<N> by = by_below ? trim<Bits>(sub(zero, b)) : b;
+    W<N> quotient{}, rest{};
+    for (int k = Bits - 1; k >= 0; --k) {
+        const bool carry = rest.w[N - 1] >> 63;
+        rest = shl(rest, 1);
+        rest.w[0] |= a.w[k / 64] >> k % 64 & 1;
+        if (carry || !less(rest, by)) {
+            rest = sub(rest, by);
+            quotient.w[k / 64] |= 1ull << k % 64;
+        }
+    }
+    const bool exact = rest == zero;
+    if (below != by_below) quotient = trim<Bits>(exact ? sub(zero, quotient) : ~quotient);  // -q, or -q - 1
+    if (!remainder) return quotient;
+    if (!exact && below != by_below) rest = sub(by, rest);
+    return by_below ? trim<Bits>(sub(zero, rest)) : rest;
 }

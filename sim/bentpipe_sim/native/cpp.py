@@ -57,6 +57,11 @@ class Text:
         alike.
     """
 
+    OUTPUTS = "s"
+    """What has the outputs as members."""
+    INITIAL = ""
+    """Behind the declaration of a variable that gets its value in blocks beside each other."""
+
     def __init__(
         self,
         plan: Plan,
@@ -125,7 +130,7 @@ class Text:
     ) -> list[str]:
         pad = "    " * (1 + len(path) // 2)
         self.often = 0.5 ** (len(path) // 2)
-        out = [f"{pad}{self.type_of(node)}{_local(node)};" for node in shared.get(path, ())]
+        out = [f"{pad}{self.type_of(node)}{_local(node)}{self.INITIAL};" for node in shared.get(path, ())]
         for node in self.places.get(path, ()):
             out.append(f"{pad}{local_type(node.width)} {_local(node)}_made; {self.type_of(node)}{_local(node)};")
         for k, item in enumerate(tree):
@@ -177,7 +182,7 @@ class Text:
                 return f"{made} = {self.operation(statement, what.width)}; {_local(what)} = &{made};"
             return f"{_local(what)} = {self.operation(statement, what.width)};"
         if kind == "output":
-            return f"s.{what} = {self.operation(statement, width_of(statement.args[0]))};"
+            return f"{self.OUTPUTS}.{what} = {self.operation(statement, width_of(statement.args[0]))};"
         if kind == "decision":
             return f"const bool {what} = {self.operation(statement, 1)};"
         if kind == "memory":
@@ -229,7 +234,7 @@ class Text:
             self.warm(what)
             target = f"s.{self.names[what]}"
         else:
-            target = f"s.{what}"
+            target = f"{self.OUTPUTS}.{what}"
         return f"move({target}, {source});"
 
     def operation(self, statement: Statement, width: int) -> str:
@@ -275,6 +280,10 @@ class Text:
         if op in ("u//", "u%") and width <= 64:
             a, b = map(self.value, args)
             return f"{b} ? {a} {op[1]} {b} : 0"
+        if op in ("u//", "u%", "s//", "s%"):
+            a, b = map(self.value, args)
+            is_signed, rest = (str(holds).lower() for holds in (op[0] == "s", op[1] == "%"))
+            return f"divided<{width}, {is_signed}>({a}, {b}, {rest})"
         raise NetlistError(f"the native engine has no operation {op} of {width} bits")
 
     def sum(self, op: str, args: tuple[Bits, ...], width: int, loose: bool) -> str:
@@ -289,7 +298,7 @@ class Text:
         return text if fits or loose or width in (32, 64) else f"({text}) & {_mask(width)}"
 
     def shift(self, op: str, args: tuple[Bits, ...], width: int) -> str:
-        a, by = self.value(args[0]), self.value(args[1])
+        a, by = self.value(args[0]), self.amount(args[1])
         most = (1 << min(_effective(args[1]), 20)) - 1
         if width > 64:
             by = by if most < 1 << 20 else f"least({by}, {width}u)"
@@ -304,10 +313,18 @@ class Text:
             text = f"({by} < 64 ? {text} : 0)"
         return f"{text} & {_mask(width)}" if op == "<<" else text
 
+    def amount(self, bits: Bits) -> str:
+        """By how many bits something is shifted, or a number that is beyond all of them."""
+        if width_of(bits) <= 64:
+            return self.value(bits)
+        return self.value(cut(bits, 0, 64)) if _effective(bits) <= 64 else f"least({self.value(bits)}, 0xfffffu)"
+
     def part(self, value: Bits, offset: Bits, width: int, stride: int, signed: bool) -> str:
         size = width_of(value)
-        at = self.value(offset) if stride == 1 else f"{self.value(offset)} * {stride}u"
         most = ((1 << _effective(offset)) - 1) * stride
+        at = self.amount(offset)
+        if stride > 1:
+            at = f"{at} * {stride}u" if most < 1 << 32 else f"least({at}, 0xfffffu) * {stride}u"
         if size > 64:
             if not signed and stride == 1 and width > 32 and constant_of(cut(offset, 0, 3)) == 0:  # whole octets
                 octet = self.value(cut(offset, 3, width_of(offset) - 3))

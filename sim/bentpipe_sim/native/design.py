@@ -221,6 +221,17 @@ class _Builder:
         self.memories: dict[int, Memory] = {}
 
     def run(self) -> Design:
+        made = self.whole()
+        read = {node.data[0] for node in topological(made.roots()) if node.op == "read"}
+        made.memories = [memory for memory in made.memories if memory in read]
+        made.writes = [write for write in made.writes if write.memory in read]
+        for node in topological(iter(made.outputs.values())):
+            if node.op == "input":
+                raise NetlistError(f"an output depends on input {node.data} without a register")
+        return made
+
+    def whole(self) -> Design:
+        """The design with all that is in the netlist."""
         netlist, made = self.netlist, self.design
         made.inputs = {name: self.cells[index].width for name, index in netlist.inputs.items()}
         for index, cell in enumerate(self.cells):
@@ -246,12 +257,6 @@ class _Builder:
                 made.writes.append(Write(memory, enable, address, parts))
         made.outputs = {name: self.value(bits) for name, bits in netlist.outputs.items()}
         made.deciding = [(self.value(bits), seldom) for bits, seldom in netlist.deciding]
-        read = {node.data[0] for node in topological(made.roots()) if node.op == "read"}
-        made.memories = [memory for memory in made.memories if memory in read]
-        made.writes = [write for write in made.writes if write.memory in read]
-        for node in topological(iter(made.outputs.values())):
-            if node.op == "input":
-                raise NetlistError(f"an output depends on input {node.data} without a register")
         return made
 
     def value(self, bits: tuple[tuple[int, int, int], ...]) -> Bits:

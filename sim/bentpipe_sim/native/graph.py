@@ -501,5 +501,7 @@ _NUMBERS: dict[str, Callable[..., int]] = {
     "s<": lambda a, b, width: int(_signed(a, width) < _signed(b, width)),
     "u//": lambda a, b, _: a // b if b else 0,
     "u%": lambda a, b, _: a % b if b else 0,
+    "s//": lambda a, b, width: _signed(a, width) // _signed(b, width) if b else 0,
+    "s%": lambda a, b, width: _signed(a, width) % _signed(b, width) if b else 0,
     "r^": lambda a, _: a.bit_count() & 1,
 }

@@ -5,8 +5,8 @@ from collections import defaultdict
 from functools import partial
 
 import pytest
-from amaranth.sim import Simulator
 
+from benches.simulator import Simulator
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.aal5.timer import ReassemblyTimer

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
+from benches.simulator import Simulator
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PointerInterpreter, PointerState
 from models.sonet.pointer import ConcatenationModel, PointerModel
 
