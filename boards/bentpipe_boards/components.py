@@ -118,7 +118,7 @@ class _Function(wiring.Component):
 
 
 def _part(make: Callable[[Slot], Any]) -> PartHarness:
-    """A part of a NIC."""
+    """Return a part of a NIC."""
     return PartHarness(make, width=NARROW, commit=11)
 
 

@@ -185,7 +185,7 @@ class Core(wiring.Component):
         csr.counters(name, read)
 
     def _wires(self, m, nodes, times, csr):
-        """The wire behind each output."""
+        """Return the wire behind each output."""
         settings, wires = csr.settings("wire"), []
         for k, (shape, node, time) in enumerate(zip(self.plan.nodes, nodes, times, strict=True)):
             ports, given = ports_of(shape), node.o.signature.create(path=(f"out{k}",))
@@ -293,7 +293,7 @@ def _of(number, wires, name):
 
 
 def _first(m, dues):
-    """The earliest of due ticks, some clocks later: a tree of registers."""
+    """Return the earliest of due ticks, some clocks later: a tree of registers."""
     while len(dues) > 1:
         above = []
         for k in range(0, len(dues) - 1, 2):

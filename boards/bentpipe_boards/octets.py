@@ -22,7 +22,7 @@ def _advanced(crc):
 
 
 def crc32_octet(crc, octet):
-    """The register one octet later, as flat XORs."""
+    """Return the register one octet later, as flat XORs."""
     columns = [_advanced(1 << k) for k in range(8)]
     mixed = [crc[k] ^ octet[k] for k in range(8)]
     shifted = Cat(crc[8:], Const(0, 8))

@@ -181,7 +181,7 @@ COLUMNS = (("lut", "LUT"), ("ff", "FF"), ("ebr", "EBR"), ("dsp", "DSP"), ("fmax_
 
 
 def _change(new: Figures, old: dict[str, Any] | None, key: str) -> str:
-    """The change since the last run, if it is one to be shown."""
+    """Return the change since the last run, if it is one to be shown."""
     value, before = getattr(new, key), (old or {}).get(key)
     if not value or not before or abs(value - before) <= GROWTH * before:
         return ""
@@ -276,7 +276,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command. 0: done; 1: a component does not synthesise; 2: wrong use, or a tool is missing."""
+    """Return the command. 0: done; 1: a component does not synthesise; 2: wrong use, or a tool is missing."""
     options = _parser().parse_args(arguments)
     os.environ.setdefault("YOWASP_CACHE_DIR", str((options.build.parent / "yowasp").resolve()))
     console = Console(stderr=options.json)

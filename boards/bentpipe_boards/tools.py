@@ -42,7 +42,7 @@ class Spent:
 
 
 def tool(name: str) -> str:
-    """The path of a program.
+    """Return the path of a program.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def tool(name: str) -> str:
 
 
 def tool_versions(*more: str) -> dict[str, str]:
-    """The versions of the packages that decide the result of synthesis, and of ``more``.
+    """Return the versions of the packages that decide the result of synthesis, and of ``more``.
 
     Raises
     ------

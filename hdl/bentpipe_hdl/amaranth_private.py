@@ -26,7 +26,7 @@ __all__ = [
 
 
 def ports(component: Any) -> dict[str, tuple[Value, PortDirection]]:
-    """A component's ports by name, ``a_b`` for ``component.a.b``, in the form that Amaranth's back ends take."""
+    """Return a component's ports by name, ``a_b`` for ``component.a.b``, in the form that Amaranth's back ends take."""
     found = {}
     for path, member, value in component.signature.flatten(component):
         direction = PortDirection.Input if member.flow == In else PortDirection.Output
@@ -35,7 +35,7 @@ def ports(component: Any) -> dict[str, tuple[Value, PortDirection]]:
 
 
 def netlist(component: Any, name: str) -> nir.Netlist:
-    """The netlist of a component."""
+    """Return the netlist of a component."""
     return build_netlist(_design(component, name))
 
 
@@ -53,7 +53,7 @@ def unsliced(value: Value) -> tuple[Value, int]:
 
 
 def used(value: Value) -> SignalSet:
-    """The signals that a value is made of."""
+    """Return the signals that a value is made of."""
     return value._rhs_signals()
 
 
@@ -180,11 +180,11 @@ class Simulated:
         self._engine.step_design()
 
     def get(self, what: Value) -> int:
-        """The value now, without a sign."""
+        """Return the value now, without a sign."""
         return self._engine.get_value(what) & ((1 << len(what)) - 1)
 
     def text(self, what: Format) -> str:
-        """A value's text, as the name of a state."""
+        """Return a value's text, as the name of a state."""
         from amaranth.sim._pyeval import eval_format
 
         return eval_format(self._engine.state, what)
@@ -210,7 +210,7 @@ class Simulated:
 
     @staticmethod
     def parts(what: Signal) -> Iterator[Part]:
-        """The whole of a signal, and the fields of its structures."""
+        """Yield the whole of a signal, and the fields of its structures."""
         yield from _parts_of("", what._format)
 
     @staticmethod

@@ -43,7 +43,7 @@ __all__ = [
 
 
 def prepared(toplevel: Elaboratable) -> Design:
-    """A design as Amaranth's simulator takes it."""
+    """Return a design as Amaranth's simulator takes it."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 100_000))
     return Fragment.get(toplevel, platform=None).prepare()
 
@@ -54,7 +54,7 @@ def netlist_of(design: Design) -> nir.Netlist:
 
 
 def combinational(design: Design) -> SignalSet:
-    """The signals that the design drives without a register."""
+    """Return the signals that the design drives without a register."""
     found = LHSMaskCollector()
     for fragment in design.fragments:
         found.visit_stmt(fragment.statements.get("comb", ()))
@@ -80,7 +80,7 @@ def scopes(design: Design) -> Iterator[tuple[Signal, tuple[str, ...]]]:
 
 
 def signals_of(value: Any) -> list[Any]:
-    """The signals that a value is made of."""
+    """Return the signals that a value is made of."""
     return [*Value.cast(value)._rhs_signals()]
 
 
@@ -93,7 +93,7 @@ _DECODED = 10
 
 
 def parts_of(signal: Signal) -> Iterator[Part]:
-    """A signal, and the fields of its structures."""
+    """Yield a signal, and the fields of its structures."""
     decoder, width = signal._decoder, len(signal)
     if decoder is not None and not isinstance(decoder, EnumMeta) and width <= _DECODED:  # states of a machine
         yield "", 0, width, {value: str(decoder(value)) for value in range(1 << width)}
@@ -102,7 +102,7 @@ def parts_of(signal: Signal) -> Iterator[Part]:
 
 
 def parts_of_row(memory: MemoryData, index: int) -> Iterator[Part]:
-    """A row of a memory, and the fields of its structures."""
+    """Yield a row of a memory, and the fields of its structures."""
     row, shape = memory[index], memory.shape
     yield from _parts("", shape.format(shape(row), "") if isinstance(shape, ShapeCastable) else Format("{}", row))
 
@@ -123,7 +123,7 @@ def _parts(path: str, found: Format) -> Iterator[Part]:
 
 
 def _place(value: Value) -> tuple[int, int]:
-    """The lowest bit and the width of a part of a signal or a row."""
+    """Return the lowest bit and the width of a part of a signal or a row."""
     low, width = 0, len(value)
     while isinstance(value, Slice | Operator):
         if isinstance(value, Slice):

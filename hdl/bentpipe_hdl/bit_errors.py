@@ -52,7 +52,7 @@ class ErrorStart:
         self.state = int.from_bytes(digest[:8], "little") or 1
 
     def other(self, what: str) -> ErrorStart:
-        """Where something else of the line starts that is random."""
+        """Return where something else of the line starts that is random."""
         return ErrorStart(self._seed, f"{self._name}/{what}")
 
     def gap(self, rate: float) -> int:

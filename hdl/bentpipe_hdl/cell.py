@@ -63,8 +63,8 @@ NEVER = (1 << TIME_BITS) - 1
 
 
 def comes(tick, now, most):
-    """Whether ``tick`` is still to come: 1 to ``most`` ticks after ``now``, modulo 2**48. Any other tick is past,
-    however long ago."""
+    """Return whether ``tick`` is still to come: 1 to ``most`` ticks after ``now``, modulo 2**48. Any other tick is
+    past, however long ago."""
     return (tick - now - 1)[:TIME_BITS] < most
 
 
@@ -74,7 +74,7 @@ def due_tick(tick):
 
 
 def earlier(a, b):
-    """The first of two due ticks, compared modulo half their range; either may be ``NEVER``."""
+    """Return the first of two due ticks, compared modulo half their range; either may be ``NEVER``."""
     return Mux(_is_earlier(a, b), a, b)
 
 
@@ -177,7 +177,7 @@ class StatusSignature(wiring.Signature):
 
 
 def node_members(width, ports):
-    """The faces that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
+    """Return the faces that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
     return {
         "i": In(CellSignature(width, ports)),
         "o": Out(CellSignature(width, ports)),

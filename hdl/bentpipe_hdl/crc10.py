@@ -35,13 +35,13 @@ def crc10_cell(payload):
 
 
 def crc10_holds(payload):
-    """Whether the last ten bits of a payload are the CRC-10 of the others."""
+    """Return whether the last ten bits of a payload are the CRC-10 of the others."""
     return crc10_cell(payload) == Cat(payload[376:384], payload[368:370])
 
 
 def crc10_word(crc, word, bits=32):
-    """The register after four more octets, the first in the low bits of ``word``, or after the first ``bits`` of them.
-    After all twelve words of a payload whose CRC is right it is 0; before its last ten bits it is the CRC."""
+    """Return the register after four more octets, the first in the low bits of ``word``, or after the first ``bits`` of
+    them. After all twelve words of a payload whose CRC is right it is 0; before its last ten bits it is the CRC."""
     columns = [advance(1 << i, bits) for i in range(CRC10_BITS)]
     kept = [reduce(xor, [crc[i] for i in range(CRC10_BITS) if columns[i] >> k & 1], Const(0, 1)) for k in range(10)]
     return Cat(kept[k] ^ (word & Const(mask, 32)).xor() for k, mask in enumerate(_masks(bits)))

@@ -16,7 +16,7 @@ COVERED: Final = 374
 
 
 def advance(crc: int, bits: int = 1) -> int:
-    """The register so many zero bits later."""
+    """Return the register so many zero bits later."""
     for _ in range(bits):
         crc = (crc << 1 & 0x3FF) ^ (POLYNOMIAL if crc >> 9 else 0)
     return crc
@@ -36,5 +36,5 @@ def crc10(payload: bytes) -> int:
 
 
 def crc10_is_right(payload: bytes) -> bool:
-    """Whether the last ten bits of a payload are the CRC of the others."""
+    """Return whether the last ten bits of a payload are the CRC of the others."""
     return crc10(payload) == int.from_bytes(payload[46:48], "big") & 0x3FF

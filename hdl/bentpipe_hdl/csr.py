@@ -215,7 +215,7 @@ class CsrMap:
 
 
 def _any_of(values):
-    """The OR of some words, as a tree."""
+    """Return the OR of some words, as a tree."""
     values = values or [Const(0)]
     while len(values) > 1:
         values = [reduce(or_, values[k : k + 2]) for k in range(0, len(values), 2)]

@@ -36,7 +36,7 @@ class Balance:
 
 
 def wrapped(difference: int) -> int:
-    """A difference of two counters that wrap at 2**32, as a number from -2**31 on."""
+    """Return a difference of two counters that wrap at 2**32, as a number from -2**31 on."""
     return (difference + _WORD // 2) % _WORD - _WORD // 2
 
 
@@ -128,8 +128,8 @@ class Driver:
         raise NotImplementedError
 
     def counted(self, number: int) -> tuple[int, int]:
-        """Where a ledger reads how many cells of the VC with this number were taken to be sent, and how many were sent:
-        addresses, of a node that has VCs and such a counter; else 0."""
+        """Return where a ledger reads how many cells of the VC with this number were taken to be sent, and how many
+        were sent: addresses, of a node that has VCs and such a counter; else 0."""
         return 0, 0
 
     def buffered(self) -> int:

@@ -38,7 +38,7 @@ UNCORRECTABLE = min(set(range(1, 256)) - set(SYNDROMES))
 
 
 def error_syndrome(error):
-    """The syndrome of an error in a header of 40 bits, bit 0 the last one of the HEC: the code is linear."""
+    """Return the syndrome of an error in a header of 40 bits, bit 0 the last one of the HEC: the code is linear."""
     return hec(error[8:]) ^ COSET ^ error[:8]
 
 

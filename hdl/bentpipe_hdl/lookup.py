@@ -82,8 +82,8 @@ class Lookup:
         return found, found_vc
 
     def _product(self, key, multiplier, name):
-        """The product modulo 2**32; on the narrow datapath a clock later, of halves that each fit a multiplier of an
-        FPGA."""
+        """Return the product modulo 2**32; on the narrow datapath a clock later, of halves that each fit a multiplier
+        of an FPGA."""
         half = KEY_BITS // 2
         if self._paths:  # the key's lower half is 0
             return self._slot.settle((key * multiplier[:half])[:half], name) << half

@@ -28,7 +28,7 @@ def slot_bits(entries: int) -> int:
 
 
 def lookup_registers(entries: int, *, paths: bool = False) -> tuple[Register, ...]:
-    """The registers of a node's look-up, or of its second one: of ``paths``."""
+    """Return the registers of a node's look-up, or of its second one: of ``paths``."""
     name, multiplier_addr, addr = ("vp_lookup", 0x0500, 0xE0000) if paths else ("lookup", 0x0018, 0x80000)
     what, vci = ("port and VPI", ()) if paths else ("VPI/VCI", (Field("vci", 0, 16),))
     return (
@@ -71,7 +71,7 @@ class LookupTable:
 
 
 def lookup_table(size: int, entries: Mapping[tuple[int, int, int], int], *, vcs: int | None = None) -> LookupTable:
-    """The look-up table of a node; the same for the same entries.
+    """Return the look-up table of a node; the same for the same entries.
 
     An entry can be moved to its other place while cells flow: written there before the old place is cleared or
     overwritten, it is never absent.

@@ -39,7 +39,7 @@ _CYCLE_S: Final = Fraction(375, 1_000_000)
 
 
 def in_units(seconds: Fraction) -> int:
-    """A time in units of 2**-16 ticks."""
+    """Return a time in units of 2**-16 ticks."""
     return round(float(seconds * (1 << FRACTION)) * TICKS_A_SECOND)
 
 
@@ -53,13 +53,13 @@ SLOT_RATE_BPS: Final = float(_DS3_PAYLOAD * 53 / 57)
 
 
 def frame_times(clock_ppm: float) -> tuple[int, int]:
-    """What a slot and three frames take by a clock so many ppm too fast, in units of 2**-16 ticks."""
+    """Return what a slot and three frames take by a clock so many ppm too fast, in units of 2**-16 ticks."""
     clock = 1 / (1 + Fraction(clock_ppm) / 1_000_000)
     return in_units(_SLOT_BITS / _DS3_PAYLOAD * clock), in_units(_CYCLE_S * clock)
 
 
 def frame_problem(frames: FramesName | None, rate_bps: float) -> str:
-    """What is wrong with a line of such frames and such a rate, ``""``: nothing."""
+    """Return what is wrong with a line of such frames and such a rate, ``""``: nothing."""
     if frames and rate_bps != LINE_RATES["DS-3"]:
         return f'frames = "{frames}" are those of a DS-3: its rate has to be DS-3'
     return ""

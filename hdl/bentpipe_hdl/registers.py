@@ -154,7 +154,7 @@ class Register:
         return (self.size - 1).bit_length()
 
     def field(self, name: str) -> Field:
-        """The field with this name.
+        """Return the field with this name.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class Register:
         return text
 
     def pack(self, value: int | Mapping[str, int]) -> int:
-        """The value of an entry, given as a number or by its fields; those that are not named are 0.
+        """Return the value of an entry, given as a number or by its fields; those that are not named are 0.
 
         Raises
         ------
@@ -281,21 +281,21 @@ class RegisterMap:
             raise ValueError(f"two registers of {self.kind} are called {twice}")
 
     def __getitem__(self, name: str) -> Register:
-        """The register with this name; KeyError says which there are."""
+        """Return the register with this name; KeyError says which there are."""
         for each in self.registers:
             if each.name == name:
                 return each
         raise KeyError(f"{self.kind} has no register {name!r}; it has {_list(each.name for each in self.registers)}")
 
     def walk(self, base: int = 0, prefix: str = "") -> Iterator[tuple[str, int, Register]]:
-        """All registers with those of the windows: full name, address, register; by address."""
+        """Yield all registers with those of the windows: full name, address, register; by address."""
         for each in sorted(self.registers, key=lambda each: each.addr):
             yield prefix + each.name, base + each.addr, each
         for name, (start, inner) in self.windows.items():
             yield from inner.walk(base + start, f"{prefix}{name}.")
 
     def to_json(self) -> dict[str, Any]:
-        """The map as data for JSON; addresses and sizes in words of 32 bits."""
+        """Return the map as data for JSON; addresses and sizes in words of 32 bits."""
         found = []
         for name, addr, each in self.walk():
             entry: dict[str, Any] = {
@@ -312,7 +312,7 @@ class RegisterMap:
         }  # fmt: skip
 
     def to_text(self) -> str:
-        """The map as lines to read."""
+        """Return the map as lines to read."""
         shape = ", ".join(f"{name} = {value}" for name, value in self.shape.items())
         lines = [f"{self.kind}, version {self.version}: {shape}"]
         for name, addr, each in self.walk():
@@ -323,7 +323,7 @@ class RegisterMap:
         return "\n".join(lines) + "\n"
 
     def to_csv(self, base: int = 0) -> str:
-        """The map as LiteX's ``csr.csv``: byte addresses from ``base`` on, sizes in words of 32 bits."""
+        """Return the map as LiteX's ``csr.csv``: byte addresses from ``base`` on, sizes in words of 32 bits."""
         lines = [f"csr_base,{self.kind},{base:#010x},,"]
         for name, addr, each in self.walk():
             full = f"{self.kind}_{name.replace('.', '_')}"
@@ -389,11 +389,11 @@ class Registers:
         self.put(register, value)
 
     def get(self, register: Register, index: int = 0) -> int:
-        """The value of an entry."""
+        """Return the value of an entry."""
         return self.get_all(register, range(index, index + 1))[0]
 
     def get_all(self, register: Register, indices: range) -> list[int]:
-        """The values of some entries."""
+        """Return the values of some entries."""
         if register.access == "wo":
             return [self._written.get((register.name, k), register.reset or 0) for k in indices]
         read, first = self._bus.read, self._base + register.addr  # what can be read has a word an entry

@@ -122,7 +122,7 @@ IN_RUN: Final[dict[str, Any]] = {"in_run": True}
 
 
 def wrong(what: str, key: str | None = None) -> PydanticCustomError:
-    """What a validator raises to say that line, as it stands, about its member, or a model's about its key."""
+    """Return what a validator raises to say that line, as it stands, about its member, or a model's about its key."""
     return PydanticCustomError("setting", "{what}", {"what": what, "key": key})
 
 
@@ -209,7 +209,7 @@ Ber = Annotated[float, BER]
 
 
 def in_run(field: FieldInfo) -> bool:
-    """Whether a member may be changed in a run."""
+    """Return whether a member may be changed in a run."""
     return field.json_schema_extra is IN_RUN
 
 
@@ -242,11 +242,11 @@ class Settings(BaseModel):
 
     @classmethod
     def of_read(cls, values: Mapping[str, Any]) -> Self:
-        """The model of values that were validated before, each as a member of some model."""
+        """Return the model of values that were validated before, each as a member of some model."""
         return cls.model_construct(None, **values)
 
     def members(self) -> dict[str, Any]:
-        """The members by name."""
+        """Return the members by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
     hints: ClassVar[Mapping[tuple[str, str], str]] = {}
@@ -254,12 +254,12 @@ class Settings(BaseModel):
 
     @classmethod
     def unknown(cls, key: str) -> str:
-        """What is said of a key that isn't there."""
+        """Return what is said of a key that isn't there."""
         return unknown_key(key, map(key_of, cls.model_fields))
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The schema of a document's table: its keys, defaults as one writes them, no null."""
+        """Return the schema of a document's table: its keys, defaults as one writes them, no null."""
         made = handler(schema)
         table = handler.resolve_ref_schema(made)
         properties = {}
@@ -297,7 +297,7 @@ class Settings(BaseModel):
 
     @classmethod
     def _said(cls, error: ErrorDetails) -> InitErrorDetails:
-        """An error of this model, or one of a model in it, which is in words already."""
+        """Return an error of this model, or one of a model in it, which is in words already."""
         what, place, given = error["msg"], error["loc"], error["input"]
         match error["type"]:
             case "setting":
@@ -347,7 +347,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 def fixed_changes(before: Settings, after: Settings) -> Iterator[str]:
-    """The keys in which two models of one kind differ and that may not be changed in a run."""
+    """Yield the keys in which two models of one kind differ and that may not be changed in a run."""
     for name, field in type(before).model_fields.items():
         old, new = getattr(before, name), getattr(after, name)
         if old == new or in_run(field):
@@ -359,7 +359,7 @@ def fixed_changes(before: Settings, after: Settings) -> Iterator[str]:
 
 
 def from_document(model: type[S], document: Mapping[str, Any]) -> S:
-    """A model of a document's table.
+    """Return a model of a document's table.
 
     Raises
     ------
@@ -386,14 +386,14 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(field: FieldInfo, value: Any = None) -> Any:
-    """A member's value, or else its default, as one would write it in a document."""
+    """Return a member's value, or else its default, as one would write it in a document."""
     value = field.default if value is None else value
     quantity = quantity_of(field)
     return quantity.shown(value) if quantity and not isinstance(value, (str, tuple)) else value
 
 
 def quantity_of(field: FieldInfo) -> Quantity | None:
-    """The quantity in a member's type, if there is one."""
+    """Return the quantity in a member's type, if there is one."""
     parts: list[Any] = [*field.metadata, field.annotation]
     while parts:
         part = parts.pop(0)

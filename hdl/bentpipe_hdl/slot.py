@@ -196,14 +196,14 @@ class Slot:
         return later
 
     def within(self, m):
-        """The same slot, for what a part of the node builds in its own module."""
+        """Return the same slot, for what a part of the node builds in its own module."""
         part = object.__new__(Slot)
         part.__dict__.update(self.__dict__, m=m)
         return part
 
     def checked(self, m):
-        """The node's module, to be returned by its ``elaborate``, once every value in it is known to be there when it
-        is used.
+        """Return the node's module, to be returned by its ``elaborate``, once every value in it is known to be there
+        when it is used.
 
         Raises
         ------

@@ -39,27 +39,27 @@ MOST_VCS: Final = 4096
 
 
 def ps_to_ticks(ps: int) -> int:
-    """The last tick that begins at or before a time."""
+    """Return the last tick that begins at or before a time."""
     return ps * _TICKS // _PS
 
 
 def first_tick(ps: int) -> int:
-    """The first tick that begins at or after a time."""
+    """Return the first tick that begins at or after a time."""
     return -(-ps * _TICKS // _PS)
 
 
 def ticks_to_ps(tick: int) -> int:
-    """The time at which a tick begins, rounded up to whole picoseconds."""
+    """Return the time at which a tick begins, rounded up to whole picoseconds."""
     return -(-tick * _PS // _TICKS)
 
 
 def round_ticks(ps: int) -> int:
-    """A duration as the nearest number of ticks."""
+    """Return a duration as the nearest number of ticks."""
     return ps_to_ticks(ps + 88475)
 
 
 def duration(ps: int) -> int:
-    """A duration in units of 2**-16 ticks, the nearest."""
+    """Return a duration in units of 2**-16 ticks, the nearest."""
     return (ps * _TICKS * 65536 + _PS // 2) // _PS
 
 

@@ -126,7 +126,7 @@ def _whole(value: Decimal) -> int:
 
 
 def rate_names() -> str:
-    """The pattern of the names of :data:`LINE_RATES` as :func:`parse_rate` takes them."""
+    """Return the pattern of the names of :data:`LINE_RATES` as :func:`parse_rate` takes them."""
     forms = []
     for name in LINE_RATES:
         form = "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else "[- ]?" if c in "- " else c for c in name)
@@ -178,7 +178,7 @@ def parse_rate(value: object, zero: bool = False) -> int:
 
 
 def format_time(ps: int) -> str:
-    """A time in the largest unit that keeps it at 1 or more: ``"267 ms"``."""
+    """Return a time in the largest unit that keeps it at 1 or more: ``"267 ms"``."""
     if ps == 0:
         return "0 s"
     for unit, scale in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
@@ -188,7 +188,7 @@ def format_time(ps: int) -> str:
 
 
 def format_size(octets: int) -> str:
-    """A number of octets, exactly: binary units where they come out even, decimal ones else."""
+    """Return a number of octets, exactly: binary units where they come out even, decimal ones else."""
     for unit in ("GiB", "MiB", "KiB", "GB", "MB", "kB"):
         if octets >= _SIZE[unit] and octets % _SIZE[unit] == 0:
             return f"{octets // _SIZE[unit]} {unit}"
@@ -199,7 +199,7 @@ def format_size(octets: int) -> str:
 
 
 def format_rate(bps: float) -> str:
-    """A rate in Mb/s; in kb/s below 1 Mb/s, in b/s below 1 kb/s."""
+    """Return a rate in Mb/s; in kb/s below 1 Mb/s, in b/s below 1 kb/s."""
     for unit, scale in (("Mb/s", 1e6), ("kb/s", 1e3)):
         if abs(bps) >= scale:
             return f"{bps / scale:.7g} {unit}"
@@ -213,7 +213,7 @@ _BASES: Final = ("_ps", "_bps", "_ppm")
 
 
 def key_of(member: str) -> str:
-    """The key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
+    """Return the key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
     for base in _BASES:
         member = member.removesuffix(base)
     return member.removesuffix("_")
@@ -256,7 +256,7 @@ class Quantity:
         return dataclasses.replace(self, low=low, high=high, **changes)
 
     def counting(self, things: str) -> Quantity:
-        """A whole number of these."""
+        """Return a whole number of these."""
         return dataclasses.replace(self, name=things, read=functools.partial(_whole_of, things=things))
 
     def check(self, given: object, document: bool = False) -> Any:

@@ -22,7 +22,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def kind_of(value: object) -> str:
-    """A value of a document in words, for messages."""
+    """Return a value of a document in words, for messages."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

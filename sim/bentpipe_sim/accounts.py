@@ -106,7 +106,7 @@ class Account:
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
-    """The account of the path that was added as number ``place``, through ``hops``.
+    """Return the account of the path that was added as number ``place``, through ``hops``.
 
     Raises
     ------

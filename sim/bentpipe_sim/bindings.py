@@ -51,7 +51,7 @@ def functions() -> list[str]:
 
 
 def build_loop() -> Path:
-    """The shared library of the event loop."""
+    """Return the shared library of the event loop."""
     cache = Cache()
     files = sorted(file for file in CSRC.iterdir() if file.suffix in (".cpp", ".hpp", ".h"))
     text = digest_of(files)
@@ -85,7 +85,7 @@ def build_loop() -> Path:
 
 
 def build_bindings(loop: Path) -> Path | None:
-    """The extension module for a library, beside which it is; None where there can't be one.
+    """Return the extension module for a library, beside which it is; None where there can't be one.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def build_bindings(loop: Path) -> Path | None:
 
 
 def _declarations() -> str:
-    """The headers as cffi reads them."""
+    """Return the headers as cffi reads them."""
     text = "".join((CSRC / name).read_text() for name in _HEADERS)
     header = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     skipped = ("#", 'extern "C"', "}\n")

@@ -24,7 +24,7 @@ class Port:
 
 
 def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """The class of the faces of a node with these ports, and the names of its members."""
+    """Return the class of the faces of a node with these ports, and the names of its members."""
     kind = "bp_nic" if "post_valid" in ports else "bp_face"
     text = (CSRC / "model.h").read_text()
     found: set[str] = set()
@@ -47,7 +47,7 @@ def border(
     end: str = "",
     copied: bool = False,
 ) -> str:
-    """The model that a library exports.
+    """Return the model that a library exports.
 
     Parameters
     ----------

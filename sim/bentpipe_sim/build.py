@@ -75,7 +75,7 @@ class Shape:
         return cls(kind, tuple(sorted(parameters.items())))
 
     def component(self, width: int | None = None) -> Any:
-        """The node; ``width`` of its datapath is 32 or 416 bits, the wide one if not given."""
+        """Return the node; ``width`` of its datapath is 32 or 416 bits, the wide one if not given."""
         from bentpipe_hdl import nodes
         from bentpipe_hdl.cell import WIDE
 
@@ -96,7 +96,7 @@ DEFAULT_SHAPES = (
 
 
 def _rtl(engine: EngineName) -> str:
-    """The digest of all that decides what a model is, but for its shape and the tools."""
+    """Return the digest of all that decides what a model is, but for its shape and the tools."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
@@ -105,14 +105,14 @@ def _rtl(engine: EngineName) -> str:
 
 
 def _outside(shape: Shape) -> list[Path]:
-    """The sources of a switch's options from outside of bentpipe."""
+    """Return the sources of a switch's options from outside of bentpipe."""
     from bentpipe_hdl.switch.options import options_of, sources_of
 
     return sources_of(options_of(dict(shape.parameters).get("options", 0))) if shape.kind == "switch" else []
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
-    """The shared library of a node; elaborated and compiled only if it isn't in the cache.
+    """Return the shared library of a node; elaborated and compiled only if it isn't in the cache.
 
     Raises
     ------

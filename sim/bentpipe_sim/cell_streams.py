@@ -84,16 +84,16 @@ class TestCellStream:
         return cells.sent <= cells.received + sum(cells.lost.values())
 
     def analysis(self) -> Analysis:
-        """What the analyser has found so far."""
+        """Return what the analyser has found so far."""
         return read_analysis(self.sink.csr)
 
     def truth(self) -> CellAccount:
-        """What became of the cells so far, counted where it happened."""
+        """Return what became of the cells so far, counted where it happened."""
         return read_cells(self.loop, self.nodes, self.place)
 
     def figures(self, span_ps: int) -> dict[str, float]:
-        """What was measured so far, and the truth of it, in a flow that took so long. What is not known, as nothing was
-        counted, is not there."""
+        """Return what was measured so far, and the truth of it, in a flow that took so long. What is not known, as
+        nothing was counted, is not there."""
         found, truth = self.analysis(), self.truth()
         whole, severe = 1 << self.blocks[0], found.secb_lost
         outside = found.sent - found.secbs * whole

@@ -94,7 +94,7 @@ def check_managed(channels: Iterable[Channel], paths: Iterable[VirtualPath]) -> 
 
 
 def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> OamSettings | None:
-    """What both ways have, as it is on this one."""
+    """Return what both ways have, as it is on this one."""
     if mine is None:
         return None if other is None else other.other_way()
     if other is not None and other != mine.other_way():

@@ -211,7 +211,7 @@ class Network(Topology, Pdus):
             raise SimulationError(self._error())
 
     def take(self) -> tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]:
-        """The state as :meth:`give` takes it; errors as of :meth:`save`."""
+        """Return the state as :meth:`give` takes it; errors as of :meth:`save`."""
         return self._now_ps, self.save().octets, tuple(self._defects.due)
 
     def give(self, taken: tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]) -> None:
@@ -307,7 +307,7 @@ class Network(Topology, Pdus):
         return self.loop.under_way(self._ledger_place(nic, vc, sink), key)
 
     def _ledger_place(self, nic: int, vc: int, sink: int) -> int:
-        """The place in the ledger of the VC with this index from one interface to another."""
+        """Return the place in the ledger of the VC with this index from one interface to another."""
         if not self._places:
             for place, hops in enumerate(self._legs()):
                 self._places.setdefault((hops[0].node.index, hops[0].number, hops[-1].node.index), place)
@@ -366,7 +366,7 @@ class Network(Topology, Pdus):
         return found
 
     def counters(self) -> dict[str, dict[str, Any]]:
-        """All counters of all nodes, by node's name; 32-bit counters of cells wrap."""
+        """Return all counters of all nodes, by node's name; 32-bit counters of cells wrap."""
         stats = self.stats()
         found = {}
         for node in self.nodes:
@@ -377,7 +377,7 @@ class Network(Topology, Pdus):
         return found
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """What the event loop counted: evaluations, cells in and out and in flight towards a node, most
+        """Return what the event loop counted: evaluations, cells in and out and in flight towards a node, most
         cells that waited at one of its inputs, cells that found no place there."""
         found = {}
         stats = self.loop.ffi.new("bp_node_stats *")
@@ -387,7 +387,7 @@ class Network(Topology, Pdus):
         return found
 
     def ledger(self) -> list[Account]:
-        """What became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`; of a
+        """Return what became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`; of a
         point-to-multipoint VC one for each of its paths.
 
         Raises

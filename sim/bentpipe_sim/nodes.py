@@ -55,7 +55,7 @@ V = TypeVar("V")
 
 
 def checked(what: str, find: Callable[[], V], subject: Subject | None = None) -> V:
-    """What ``find`` gives.
+    """Return what ``find`` gives.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def _line(error: ErrorDetails) -> str:
 
 
 def made(what: str, model: type[S], settings: Mapping[str, Any]) -> S:
-    """The settings as a model; NetworkError says what is wrong with them."""
+    """Return the settings as a model; NetworkError says what is wrong with them."""
     return checked(what, lambda: model(**settings))
 
 
 def size_of(what: str, vcs: int, least: int = 0) -> int:
-    """The number of VCs that a node with ``vcs`` is built for; ``least`` or more, if that is given."""
+    """Return the number of VCs that a node with ``vcs`` is built for; ``least`` or more, if that is given."""
     for size in (least, *_SIZES) if least else _SIZES:
         if vcs <= size:
             return size
@@ -235,7 +235,7 @@ class Node:
         raise NotImplementedError
 
     def counters(self) -> dict[str, Any]:
-        """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
+        """Return the node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
         return self.driver.counters()
 
     def check(self, cells_in: int, cells_out: int) -> None:
@@ -280,13 +280,13 @@ class Nic(Node):
         self._coming: set[tuple[int, int]] = set()  # VPI and VCI of the first of those that are received
 
     def first_free(self) -> int:
-        """An index below which all are those of VCs."""
+        """Return an index below which all are those of VCs."""
         while self._free in self.sends or self._free in self.receives:
             self._free += 1
         return self._free
 
     def receives_on(self, vpi: int, vci: int) -> bool:
-        """A VC with these numbers ends here."""
+        """Return a VC with these numbers ends here."""
         for receive in itertools.islice(self.receives.values(), len(self._coming), None):
             self._coming.add((receive.vpi, receive.vci))
         return (vpi, vci) in self._coming
@@ -475,7 +475,7 @@ class Switch(Node):
             raise self._built_without(", ".join(option.name for option in options_of(more)))
 
     def rates_alone(self, port: int) -> bool:
-        """Whether a port's rate is its period and concerns no option."""
+        """Return whether a port's rate is its period and concerns no option."""
         return not self._shape.get("options", 0) and self.lines[port].settings.reactive is None
 
     def change_port(self, port: int, rate_bps: float, settings: PortSettings, *, written: bool = False) -> None:

@@ -30,7 +30,7 @@ def _warn(call: str, model: type[Settings]) -> None:
 
 
 def old_settings(call: str, what: str, model: type[S], settings: S | None, old: Mapping[str, Any]) -> S:
-    """The settings of a call: the object, or one of keyword arguments."""
+    """Return the settings of a call: the object, or one of keyword arguments."""
     if not old:
         return settings or model()
     if settings is not None:

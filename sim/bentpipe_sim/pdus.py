@@ -82,7 +82,7 @@ class Pdus:
         raise NotImplementedError
 
     def members(self) -> dict[str, Any]:
-        """What it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
+        """Return what it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
         return {
             "begun": False,
             "_now_ps": self._now_ps,

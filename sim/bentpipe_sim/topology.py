@@ -46,8 +46,8 @@ class Topology:
     def add_nic(
         self, name: str, settings: NicSettings | float | None = None, *, line: NicLine | None = None, **old: Any
     ) -> Nic:
-        """A host's interface with a line, OC-3c with an exact clock unless given. The rates of its VCs go by the line's
-        clock, too. With frames each cell goes in a slot of the line's."""
+        """Return a host's interface with a line, OC-3c with an exact clock unless given. The rates of its VCs go by the
+        line's clock, too. With frames each cell goes in a slot of the line's."""
         if old or not isinstance(settings, NicSettings | None):
             settings, line = old_nic(name, settings, old)
         return self._add(Nic, name, line or NicLine(), settings or NicSettings())
@@ -60,7 +60,7 @@ class Topology:
         ports: Sequence[SwitchPort] = (SwitchPort(),) * 4,
         **old: Any,
     ) -> Switch:
-        """A switch module with these ports, and one buffer for all."""
+        """Return a switch module with these ports, and one buffer for all."""
         if old or not isinstance(settings, SwitchSettings | None):
             settings, ports = old_switch(name, settings, old)
         for number, port in enumerate(ports):
@@ -75,7 +75,7 @@ class Topology:
         return self._add(Link, name, given, self.seed)
 
     def add_sonet_line(self, name: str, settings: SonetSettings | None = None, **old: Any) -> SonetLine:
-        """A SONET line both ways; its ports are 0 and 1."""
+        """Return a SONET line both ways; its ports are 0 and 1."""
         given = old_settings("add_sonet_line", f"SONET line {name}", SonetSettings, settings, old)
         return self._add(SonetLine, name, given, self.seed)
 
@@ -108,9 +108,9 @@ class Topology:
         self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
 
     def sends(self, a: Node, b: Node) -> bool:
-        """Whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link has no
-        clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose delay
-        changes says when each cell arrives."""
+        """Return whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link
+        has no clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose
+        delay changes says when each cell arrives."""
         if isinstance(a, Link) and a.moves:
             return True
         while isinstance(b, Link) and 0 in b.outputs:
@@ -129,8 +129,8 @@ class Topology:
         branches: Sequence[Sequence[Node]] = (),
         **old: Any,
     ) -> int:
-        """A VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the virtual
-        paths that are there (:meth:`add_vp`) and are parts of it.
+        """Return a VC in one direction along ``path``, from a NIC through switches and links to a NIC; through the
+        virtual paths that are there (:meth:`add_vp`) and are parts of it.
 
         A point-to-multipoint one (UNI 3.1 clause 5.6) has further paths, its ``branches``, from the same NIC: the
         switch at which a path leaves those before it copies each cell for it.
@@ -219,8 +219,8 @@ class Topology:
             raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
 
     def add_vp(self, path: Sequence[Node], vpi: int, settings: VcSettings | None = None, **old: Any) -> int:
-        """A virtual path in one direction: VCs that are added from now on and have it as a part of their own path go
-        through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
+        """Return a virtual path in one direction: VCs that are added from now on and have it as a part of their own
+        path go through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class Topology:
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
     def other_way(self, number: int) -> int | None:
-        """The VC that is the other way of one, by their numbers in the order in which they were added."""
+        """Return the VC that is the other way of one, by their numbers in the order in which they were added."""
         back = self._channels[number].back
         return None if back is None else back.number
 
@@ -332,11 +332,11 @@ class Topology:
         return Subject()
 
     def shapes(self) -> list[Shape]:
-        """The shapes of this network's nodes, each once."""
+        """Return the shapes of this network's nodes, each once."""
         return list(dict.fromkeys(node.shape() for node in self.nodes))
 
     def _legs(self) -> Iterator[list[LedgerHop]]:
-        """All paths of all VCs."""
+        """Return all paths of all VCs."""
         credited = {
             node
             for node in self.nodes
@@ -415,7 +415,7 @@ class _Laid:
             passed.add(line)
 
     def _pass(self, given: Hop, before: int, after: int) -> int:
-        """The VC's index at a switch that looks at it."""
+        """Return the VC's index at a switch that looks at it."""
         switch, come, go = given.switch, given.come, given.go
         number = len(switch.vcs) + sum(hop.switch is switch and not hop.in_path for hop in self.hops)
         for port, vpi in ((come, before), (go, after)):

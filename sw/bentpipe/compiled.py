@@ -77,7 +77,7 @@ def _mode() -> str:
 
 @cache
 def _modules() -> tuple[str, ...]:
-    """The names of the modules that are compiled."""
+    """Return the names of the modules that are compiled."""
     root = Path(__file__).parent
     folders = {package: root / package.replace(".", "/") for package in PACKAGES}
     names = (f"bentpipe.{p}.{file.stem}" for p, folder in folders.items() for file in sorted(folder.glob("*.py")))
@@ -86,7 +86,7 @@ def _modules() -> tuple[str, ...]:
 
 @cache
 def _sources() -> dict[str, bytes]:
-    """The content of every file that mypyc reads, by its path; read once, so that what is hashed is compiled."""
+    """Return the content of every file that mypyc reads, by its path; read once, so that what is hashed is compiled."""
     import bentpipe_sim
 
     roots = {"bentpipe": Path(__file__).parent, "bentpipe_sim": Path(str(bentpipe_sim.__file__)).parent}
@@ -109,7 +109,7 @@ def _compiler() -> str:
 
 
 def _stem() -> str:
-    """What the names of all forms begin with that fit these sources."""
+    """Return what the names of all forms begin with that fit these sources."""
     try:
         mypy = version("mypy")
     except PackageNotFoundError:
@@ -122,14 +122,14 @@ def _stem() -> str:
 
 
 def _name() -> str:
-    """The name of the form that this compiler makes."""
+    """Return the name of the form that this compiler makes."""
     cxx = Path(str(shutil.which(_compiler()))).resolve()
     about = cxx.stat()
     return f"{_stem()}-{hashlib.sha256(repr((cxx, about.st_size, about.st_mtime_ns)).encode()).hexdigest()[:8]}"
 
 
 def _whole(folder: Path) -> dict[str, Path] | None:
-    """The files of a compiled form by module; None if it is not there, or damaged."""
+    """Return the files of a compiled form by module; None if it is not there, or damaged."""
     try:
         entries = json.loads((folder / "modules.json").read_text())
         for file, digest in entries.values():
@@ -248,8 +248,8 @@ def _compile(work: Path, out: Path, group: str) -> None:
 
 
 def _units(work: Path, name: str, sources: list[str]) -> list[str]:
-    """The same sources in a few files of about the same size: a third of the time would go into the headers that each
-    begins with. mypyc puts all of them into one where it isn't asked for several, so no two names are alike."""
+    """Return the same sources in a few files of about the same size: a third of the time would go into the headers that
+    each begins with. mypyc puts all of them into one where it isn't asked for several, so no two names are alike."""
     if len(sources) <= _UNITS:
         return sources
     parts: list[list[str]] = [[] for _ in range(_UNITS)]
@@ -320,7 +320,7 @@ _finder: Final = _Finder()
 
 
 def find_spec(name: str) -> ModuleSpec | None:
-    """Where a module of the host side is in its compiled form; None: the plain one. Asked at each import."""
+    """Return where a module of the host side is in its compiled form; None: the plain one. Asked at each import."""
     return _finder.find_spec(name)
 
 
@@ -349,8 +349,8 @@ def prepare(show_progress: bool = False) -> str | None:
 
 
 def bare(kind: type[T]) -> T:
-    """An instance of a class without any of its members: ``__init__`` isn't called. Whoever asks for it gives it all of
-    them.
+    """Return an instance of a class without any of its members: ``__init__`` isn't called. Whoever asks for it gives it
+    all of them.
 
     ``__new__`` of a compiled class calls ``__init__`` (so that members needn't be looked after at each use). Its
     instances are made by a function of mypyc's runtime.
@@ -382,7 +382,7 @@ def _maker() -> Callable[[type[Any]], Any]:
 
 
 def describe() -> str:
-    """The form that this process uses: ``plain Python``, or ``compiled with mypy`` and its version."""
+    """Return the form that this process uses: ``plain Python``, or ``compiled with mypy`` and its version."""
     _finder.decide()
     return f"compiled with mypy {version('mypy')}" if _finder.form else "plain Python"
 

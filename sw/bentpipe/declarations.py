@@ -88,5 +88,5 @@ class Setting:
             raise ValueError(f"{self.name} must be {self.of.low}..{self.of.high}, not {value!r}")
 
     def shown(self, value: Any) -> Any:
-        """A value as one would write it in a document."""
+        """Return a value as one would write it in a document."""
         return self.of.shown(value) if isinstance(self.of, Quantity) and not isinstance(value, tuple) else value

@@ -60,7 +60,7 @@ _PACKAGES: Final = (
 
 
 def _program(names: tuple[str, ...], option: str = "--version") -> str | None:
-    """The first program that is there and answers: its first line."""
+    """Return the first program that is there and answers: its first line."""
     for name in names:
         path = shutil.which(name)
         if path is None:
@@ -90,7 +90,7 @@ def _hosts() -> Finding:
 
 
 def _attaching() -> list[Finding]:
-    """What real hosts need (``bentpipe attach``, ``shell``)."""
+    """Return what real hosts need (``bentpipe attach``, ``shell``)."""
     tun = "/dev/net/tun"
     here = tun if os.access(tun, os.R_OK | os.W_OK) else None
     flags = ["-n"] if os.geteuid() == 0 else ["-r", "-n"]
@@ -125,7 +125,7 @@ def _attaching() -> list[Finding]:
 
 
 def _answers(*command: str) -> str | None:
-    """The program, if the command works."""
+    """Return the program, if the command works."""
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(command, capture_output=True, timeout=20, check=True)
         return command[0]

@@ -36,5 +36,5 @@ class ExperimentFailed(BentpipeError):
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, on a line."""
+    """Return what an error says, on a line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -16,12 +16,12 @@ _MODULES: Final = ("ulx3s",)
 
 
 def boards() -> list[Board]:
-    """All boards."""
+    """Return all boards."""
     return [import_module(f"bentpipe_boards.fpga.{name}").BOARD for name in _MODULES]
 
 
 def board_named(name: str) -> Board:
-    """The board of this name.
+    """Return the board of this name.
 
     Raises
     ------

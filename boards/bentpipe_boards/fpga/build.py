@@ -55,7 +55,7 @@ class Builder:
     progress: Callable[[str], None] = print
 
     def build(self, seed: int) -> Path:
-        """The bitstream of a seed, with its manifest beside it. It may be too slow: the manifest tells.
+        """Return the bitstream of a seed, with its manifest beside it. It may be too slow: the manifest tells.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Builder:
         return bitstream
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
-        """The netlist's digest, and what yosys took."""
+        """Return the netlist's digest, and what yosys took."""
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
         mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
@@ -117,7 +117,7 @@ class Builder:
         return mapped, {"map": spent}
 
     def _elaborate(self) -> tuple[str, str]:
-        """The design as RTLIL; pins and clocks for nextpnr."""
+        """Return the design as RTLIL; pins and clocks for nextpnr."""
         top = FpgaTop(self.board, self.plan, self.clock_hz)
         with uncollected():
             files = self.board.platform().prepare(top, "top", emit_src=False).files
@@ -164,7 +164,7 @@ def _used(report: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _slowest(report: dict[str, Any], clock: str) -> list[str]:
-    """The slowest path within a clock's domain: what it takes, then its steps."""
+    """Return the slowest path within a clock's domain: what it takes, then its steps."""
     for found in report["critical_paths"]:
         if clock in found["from"] and clock in found["to"]:
             path = found["path"]

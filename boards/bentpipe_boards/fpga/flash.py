@@ -31,7 +31,7 @@ _IDCODE: Final = re.compile(r"idcode|mismatch|unknown device", re.IGNORECASE)
 
 
 def loader() -> str:
-    """The path of openFPGALoader.
+    """Return the path of openFPGALoader.
 
     Raises
     ------

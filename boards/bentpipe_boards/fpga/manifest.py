@@ -98,5 +98,5 @@ class Manifest:
 
 
 def manifest_of(bitstream: Path) -> Path:
-    """Where the manifest of a bitstream lies: beside it."""
+    """Return where the manifest of a bitstream lies: beside it."""
     return bitstream.with_suffix(".json")

@@ -29,7 +29,7 @@ class Dividers:
 
 
 def dividers(reference_hz: int, output_hz: int) -> Dividers:
-    """The dividers that give this frequency exactly, with the fastest phase detector.
+    """Return the dividers that give this frequency exactly, with the fastest phase detector.
 
     Raises
     ------

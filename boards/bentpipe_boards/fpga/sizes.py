@@ -54,8 +54,8 @@ class Row:
 
 
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
-    """A row for each node with its wires and host port, one for the core, one for the sum. A row that is too much for
-    what the rows above it have left says so.
+    """Return a row for each node with its wires and host port, one for the core, one for the sum. A row that is too
+    much for what the rows above it have left says so.
 
     Nodes are mapped by yosys, a minute of processor time for each shape that is not known yet.
 
@@ -101,7 +101,7 @@ def _blocks(rows: int) -> int:
 
 
 def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
-    """A node with the wires behind its outputs, and its host port."""
+    """Return a node with the wires behind its outputs, and its host port."""
     takes = Counter(_measured(shape))
     for cells in plan.wires[plan.bases[index] :][: ports_of(shape)]:
         takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))

@@ -20,14 +20,14 @@ RESIDUE = 0xC704DD7B
 
 
 def advance(crc, octets=1):
-    """The register ``octets`` zero octets later (in Python)."""
+    """Return the register ``octets`` zero octets later (in Python)."""
     for _ in range(8 * octets):
         crc = ((crc << 1) & 0xFFFFFFFF) ^ (POLYNOMIAL if crc >> 31 else 0)
     return crc
 
 
 def crc32_word(crc, word):
-    """The register after four more octets, the first in the low bits of ``word``, as flat XORs."""
+    """Return the register after four more octets, the first in the low bits of ``word``, as flat XORs."""
     # Octet k of the word meets the register's octet 3 - k: the code is linear in their sum.
     columns = [advance(1 << i, 4) for i in range(32)]
     mixed = [crc[i] ^ word[8 * (3 - i // 8) + i % 8] for i in range(32)]
@@ -35,12 +35,12 @@ def crc32_word(crc, word):
 
 
 def swapped(value):
-    """The four octets of a 32-bit value in the order of transmission: its top octet in the low bits."""
+    """Return the four octets of a 32-bit value in the order of transmission: its top octet in the low bits."""
     return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
 
 
 def advance_cell(crc):
-    """The register 48 zero octets later, as flat XORs: what a cell adds to it is the CRC of the cell alone."""
+    """Return the register 48 zero octets later, as flat XORs: what a cell adds to it is the CRC of the cell alone."""
     columns = [advance(1 << i, 48) for i in range(32)]
     return Cat(reduce(xor, [crc[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32))
 
@@ -71,7 +71,7 @@ class CrcTables:
         return port.data
 
     def cell(self, m, octets, start, name):
-        """The register after 48 octets (384 bits, first octet lowest), started from ``start``.
+        """Return the register after 48 octets (384 bits, first octet lowest), started from ``start``.
 
         That is added to the first four octets beforehand (:func:`swapped`): the code is linear.
         """

@@ -339,7 +339,7 @@ class _Cell(SimpleNamespace):
 
 
 def _is_open(state):
-    """Whether a VC's PDU has begun."""
+    """Return whether a VC's PDU has begun."""
     return (state.cells != 0) | state.over
 
 

@@ -337,7 +337,7 @@ class Segmenter(wiring.Component):
 
 
 def _resource_management(header):
-    """The header of an RM cell of the VC."""
+    """Return the header of an RM cell of the VC."""
     return Cat(Const(0, 1), Const(RM, 3), Value.cast(header)[4:])
 
 

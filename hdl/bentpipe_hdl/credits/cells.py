@@ -33,8 +33,8 @@ def _octets(value):
 
 
 def payload_of(message):
-    """The payload of such a cell, 384 bits: protocol identifier, message type, two octets of 0, the count, its most
-    significant octet first, 38 octets of 6A hex, six bits of 0 and the CRC-10."""
+    """Return the payload of such a cell, 384 bits: protocol identifier, message type, two octets of 0, the count, its
+    most significant octet first, 38 octets of 6A hex, six bits of 0 and the CRC-10."""
     covered = Cat(
         Const(PROTOCOL, 8),
         message.probe,
@@ -52,7 +52,7 @@ def _filled(octets):
 
 
 def words_of(m, message):
-    """The same as an array of twelve words; the last is a clock later than the message."""
+    """Return the same as an array of twelve words; the last is a clock later than the message."""
     payload = payload_of(message)
     last = Signal(32, name="message_last_word")
     m.d.sync += last.eq(payload[352:])
@@ -131,5 +131,5 @@ class MessageReceiver(wiring.Component):
 
 
 def _ours(word):
-    """Whether a payload that begins so is one of this protocol."""
+    """Return whether a payload that begins so is one of this protocol."""
     return Cat(word[:8], word[9:]) == PROTOCOL

@@ -11,14 +11,14 @@ __all__ = ["CreditGate", "believed", "may_send"]
 
 
 def may_send(sent, freed, share, count_bits=COUNT_BITS):
-    """Whether a VC of which so many cells were sent and freed (modulo ``2**count_bits``) may send another one; without
-    a share it always may."""
+    """Return whether a VC of which so many cells were sent and freed (modulo ``2**count_bits``) may send another one;
+    without a share it always may."""
     return (share == 0) | ((sent - freed)[:count_bits] < share)
 
 
 def believed(count, freed, sent, count_bits=COUNT_BITS):
-    """Whether a count of cells freed is between the one before and the cells sent. Any other is of before a reset, or
-    of cells of another VC that came astray."""
+    """Return whether a count of cells freed is between the one before and the cells sent. Any other is of before a
+    reset, or of cells of another VC that came astray."""
     return (count - freed)[:count_bits] <= (sent - freed)[:count_bits]
 
 

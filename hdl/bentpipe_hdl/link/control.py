@@ -71,14 +71,14 @@ def delay_ticks(delay_ps: int) -> int:
 
 
 def _of_ber(ber: float) -> dict[str, int | None]:
-    """The registers of a bit error ratio."""
+    """Return the registers of a bit error ratio."""
     mantissa, shift = scale_of(ber) if ber else (None, None)
     return {"error_mantissa": mantissa, "error_shift": shift, "error_enable": int(ber > 0)}
 
 
 @cache
 def link_registers(**shape: int) -> RegisterMap:
-    """The registers of a link.
+    """Return the registers of a link.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ PROCESS = ("enable", "gap", "state", "mantissa", "shift")
 
 
 def of_state(bad, pair):
-    """The value of the state: of the only one, or of two."""
+    """Return the value of the state: of the only one, or of two."""
     return pair[0] if bad is None else Mux(bad, pair[1], pair[0])
 
 

@@ -22,7 +22,7 @@ TABLE = [round((1 << LOG_BITS) * math.log2(1 + i / 256)) for i in range(257)]
 
 
 def xorshift(state):
-    """The next state of Marsaglia's xorshift64 (13, 7, 17), as a value."""
+    """Return the next state of Marsaglia's xorshift64 (13, 7, 17), as a value."""
     a = state ^ Cat(Const(0, 13), state[:51])
     b = a ^ a[7:]
     return b ^ Cat(Const(0, 17), b[:47])
@@ -159,8 +159,8 @@ class Gap(wiring.Component):
         return m
 
     def _whole_octets(self, m):
-        """The value with its leading one in the highest octet, and by how many octets it has moved; on a device in half
-        of the time that one step after the other takes."""
+        """Return the value with its leading one in the highest octet, and by how many octets it has moved; on a device
+        in half of the time that one step after the other takes."""
         count, moved = Signal(3, name="zeros"), Signal(64, name="moved8")
         m.d.comb += [count.eq(6), moved.eq(1 << 63)]
         for k in reversed(range(6)):
@@ -173,7 +173,7 @@ class Gap(wiring.Component):
         return moved, count
 
     def _times_mantissa(self, exponent, step):
-        """The product; on a device, what its multipliers make each, and the sum a clock later."""
+        """Return the product; on a device, what its multipliers make each, and the sum a clock later."""
         if not self.pipelined:
             return exponent * self.mantissa
         low, high = (

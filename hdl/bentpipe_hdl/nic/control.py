@@ -106,7 +106,7 @@ class NicLine:
     def paced(
         self, rate_bps: float | None = None, sustained_bps: float | None = None, burst: int | None = None
     ) -> tuple[int, BucketSize | None]:
-        """The period of a VC, and the bucket of its sustained rate, if it has one, by the same clock.
+        """Return the period of a VC, and the bucket of its sustained rate, if it has one, by the same clock.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class NicReceive:
 
 @cache
 def nic_registers(*, vcs: int = 64, **options: int) -> RegisterMap:
-    """The registers of a NIC with so many VCs each way, and with options (1 each) or without (0).
+    """Return the registers of a NIC with so many VCs each way, and with options (1 each) or without (0).
 
     Raises
     ------

@@ -89,7 +89,7 @@ NOT_LOOPED: Final = bytes([UNUSED]) * LOCATION_OCTETS
 
 
 def location_of(given: str) -> bytes:
-    """The 16 octets of an ID: 32 hexadecimal digits, or a text, with zeros behind it.
+    """Return the 16 octets of an ID: 32 hexadecimal digits, or a text, with zeros behind it.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def location_of(given: str) -> bytes:
 
 
 def location_of_node(name: str) -> bytes:
-    """The 16 octets of the ID of a node with no other than its name; where that is too long, eight octets of it, and
-    eight of its SHA-256."""
+    """Return the 16 octets of the ID of a node with no other than its name; where that is too long, eight octets of it,
+    and eight of its SHA-256."""
     octets = name.encode()
     if len(octets) > LOCATION_OCTETS:
         return octets[:8] + hashlib.sha256(octets).digest()[:8]
@@ -209,7 +209,7 @@ OamCell = Ais | Rdi | ContinuityCheck | Loopback
 
 
 def pack(cell: OamCell) -> bytes:
-    """The 48 octets of a cell's payload.
+    """Return the 48 octets of a cell's payload.
 
     Raises
     ------

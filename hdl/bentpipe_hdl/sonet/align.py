@@ -228,7 +228,7 @@ class Aligner(wiring.Component):
 
 
 def _first_one(value):
-    """The index of the only, or of some, one in ``value``."""
+    """Return the index of the only, or of some, one in ``value``."""
     size = len(value)
     count = (size - 1).bit_length()
     masks = [sum(1 << i for i in range(size) if i >> b & 1) for b in range(count)]

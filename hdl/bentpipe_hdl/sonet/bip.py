@@ -13,14 +13,14 @@ __all__ = ["FrameParity", "fold", "ones", "total"]
 
 
 def fold(value, count=1):
-    """The BIP-8 (``count`` = 1) or BIP-8N of a value: its bytes XORed together, every ``count``-th with each
+    """Return the BIP-8 (``count`` = 1) or BIP-8N of a value: its bytes XORed together, every ``count``-th with each
     other."""
     step = 8 * count
     return reduce(xor, [value[i : i + step] for i in range(0, len(value), step)], Const(0, step))
 
 
 def total(terms):
-    """The sum of some values, as a balanced tree of adders."""
+    """Return the sum of some values, as a balanced tree of adders."""
     terms = list(terms)
     while len(terms) > 1:
         terms = [terms[i] + terms[i + 1] if i + 1 < len(terms) else terms[i] for i in range(0, len(terms), 2)]
@@ -28,7 +28,7 @@ def total(terms):
 
 
 def ones(value):
-    """The number of ones."""
+    """Return the number of ones."""
     return total(value[i] for i in range(len(value)))
 
 

@@ -155,7 +155,7 @@ TERMINAL = RegisterMap(
 
 
 def sonet_registers(*, sts: int = 3) -> RegisterMap:
-    """The registers of a line of ``sts`` STS-1; ValueError unless they are 3 or 12."""
+    """Return the registers of a line of ``sts`` STS-1; ValueError unless they are 3 or 12."""
     if sts not in (3, 12):
         raise ValueError(f"sts must be 3 or 12, not {sts!r}")
     ways = []

@@ -31,7 +31,7 @@ _MASKS = _syndrome_masks()
 
 
 def syndrome_of(header):
-    """The syndrome of a header of 40 bits, first byte in the low bits."""
+    """Return the syndrome of a header of 40 bits, first byte in the low bits."""
     return Cat((header & mask).xor() for mask in _MASKS) ^ COSET
 
 

@@ -17,7 +17,7 @@ __all__ = ["LineErrors", "SonetLine"]
 
 
 def _in_order(word):
-    """The bits of a word in order of transmission, the first lowest; and back."""
+    """Return the bits of a word in order of transmission, the first lowest; and back."""
     return Cat(word[k : k + 8][::-1] for k in range(0, len(word), 8))
 
 
@@ -161,7 +161,7 @@ class LineErrors(wiring.Component):
         return m
 
     def _flips(self, m, bits, left, noise, at_random, at_place):
-        """The bits of this word to be inverted one by one, and how many."""
+        """Return the bits of this word to be inverted one by one, and how many."""
 
         def one(place):
             return (Const(1, bits) << Cat(~place[:3], place[3:]))[:bits]  # bit 7 of a byte is the first
@@ -347,7 +347,7 @@ class SonetLine(wiring.Component):
         return m
 
     def _registers(self, m, ends, ways):
-        """The bus: the node's own map, which is returned, and the terminals' behind their pages."""
+        """Return the bus: the node's own map, which is returned, and the terminals' behind their pages."""
         bus = CsrSignature().create()
         csr = CsrMap(m, bus, self.registers)
         page = self.csr.addr[12:]

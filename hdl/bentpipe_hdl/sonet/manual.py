@@ -143,7 +143,7 @@ server (101), connectivity (110), payload (010), none (001).
 
 
 def page():
-    """The page, in Markdown."""
+    """Return the page, in Markdown."""
     shapes = []
     for n, width, use in ((3, 1, "FPGA"), (3, 9, "simulation"), (12, 4, "FPGA"), (12, 36, "simulation")):
         g = Geometry(n, width)

@@ -164,7 +164,7 @@ class CellMapper(wiring.Component):
             m.d.sync += ahead_words[k].eq(Mux(self.pull, move[k], stay[k]))
 
     def _ahead(self, m, load, cell, history, second):
-        """The next cell, which is not needed for some clocks: a part of it is scrambled in each."""
+        """Return the next cell, which is not needed for some clocks: a part of it is scrambled in each."""
         ahead = Signal(424, init=second)
         with m.If(load):
             m.d.sync += ahead.eq(Cat(octets_reversed(cell[384:]), Const(0, 8), cell[:384]))
@@ -185,7 +185,7 @@ class CellMapper(wiring.Component):
 
     @staticmethod
     def _idle_cells(count):
-        """The first cells after the scrambler's all-zeros state, if idle, as numbers of 53 bytes."""
+        """Return the first cells after the scrambler's all-zeros state, if idle, as numbers of 53 bytes."""
         sent, cells = [0] * 6, []
         for _ in range(count):
             for _ in range(48):

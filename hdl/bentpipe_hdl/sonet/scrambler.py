@@ -14,7 +14,7 @@ _PERIOD = 127
 
 
 def key_bytes(count):
-    """The first ``count`` bytes of the key stream, from the all-ones preset."""
+    """Return the first ``count`` bytes of the key stream, from the all-ones preset."""
     register, out = 0x7F, []
     for _ in range(count):
         byte = 0
@@ -26,7 +26,7 @@ def key_bytes(count):
 
 
 def frame_key_parity(geometry):
-    """The BIP-8 that the key adds to a whole frame."""
+    """Return the BIP-8 that the key adds to a whole frame."""
     return reduce(xor, key_bytes(810 * geometry.n - geometry.toh_bytes))
 
 
@@ -98,7 +98,7 @@ def payload_delay(before, data):
 
 
 def _delay_block(before, bits):
-    """The next ``bits`` (40 at most) of the delayed stream, from the six bytes before."""
+    """Return the next ``bits`` (40 at most) of the delayed stream, from the six bytes before."""
     size = bits // 8
     six, five = before[:bits], before[8 : 8 + bits]
     low = Const(int.from_bytes(b"\x07" * size, "little"), bits)

@@ -22,7 +22,7 @@ class TraceForm(enum.Enum, shape=unsigned(2)):
 
 
 def trace_message(text, length):
-    """The bytes of a trace message: with CRC-7 in front (16 bytes) or with CR and LF at the end (64 bytes).
+    """Return the bytes of a trace message: with CRC-7 in front (16 bytes) or with CR and LF at the end (64 bytes).
 
     Raises
     ------

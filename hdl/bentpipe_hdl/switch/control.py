@@ -219,11 +219,11 @@ class VcSettings(Settings):
         return self
 
     def named_switches(self) -> list[str]:
-        """The switches that settings name, which the VC's path has to pass."""
+        """Return the switches that settings name, which the VC's path has to pass."""
         return [each.at for each in (self.police, self.shape) if each is not None and each.at is not None]
 
     def of_switch(self, name: str, *, first: bool) -> VcSettings:
-        """What of it is a switch's with this name, the first or another one of the VC's path."""
+        """Return what of it is a switch's with this name, the first or another one of the VC's path."""
         not_here = {
             key: None
             for key, given in (("police", self.police), ("shape", self.shape))
@@ -278,8 +278,8 @@ class SwitchVc:
     leaf: int | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
-        """What it is to be discarded by: what the switch has for all, unless it has its own; by cells, where there is
-        nothing to discard or are no frames."""
+        """Return what it is to be discarded by: what the switch has for all, unless it has its own; by cells, where
+        there is nothing to discard or are no frames."""
         by_cells = self.credits_in or self.vpc or self.ends_path
         return self.settings.policy or ("tail" if by_cells else switch.policy)
 
@@ -291,12 +291,12 @@ class SwitchVc:
 
 
 def options_for(setup: Setup) -> int:
-    """The options that a switch with these settings is built with, as its shape has them."""
+    """Return the options that a switch with these settings is built with, as its shape has them."""
     return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
 def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, options: int = 0) -> RegisterMap:
-    """The registers of a switch with so many VCs, cells of buffer and ports, and these options.
+    """Return the registers of a switch with so many VCs, cells of buffer and ports, and these options.
 
     Raises
     ------
@@ -313,7 +313,7 @@ def switch_registers(*, vcs: int = 64, cells: int = 8192, ports: int = 4, option
 
 @cache
 def _registers(vcs: int, cells: int, ports: int, options: int, given: tuple[Option, ...]) -> RegisterMap:
-    """The map of one shape: the same object for all nodes of it."""
+    """Return the map of one shape: the same object for all nodes of it."""
     return RegisterMap(
         "switch",
         "BPSW",
@@ -411,7 +411,7 @@ class SwitchDriver(Driver):
         }
 
     def sample(self) -> dict[str, dict[int, int]]:
-        """What its options record as time goes: values by port, by the names of their series."""
+        """Return what its options record as time goes: values by port, by the names of their series."""
         return {name: value for option in self.options for name, value in option.sample(self.csr, self._setup).items()}
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:

@@ -184,7 +184,7 @@ class TestCellAnalyser(wiring.Component):
         ]
 
     def _place(self, m, slot):
-        """Where the cell is in the sequence, and what the gap before it held."""
+        """Return where the cell is in the sequence, and what the gap before it held."""
         stage, named = self._stages(m, slot)
         ahead = stage((self.number - self._expected)[:32], "ahead")
         agrees = stage(self._has_candidate & (self.number == self._candidate), "agrees")
@@ -207,7 +207,7 @@ class TestCellAnalyser(wiring.Component):
         return found
 
     def _blocks(self, m, slot, found):
-        """What the gap and the cell do to blocks. ``head`` cells of the gap are in the block in which it begins,
+        """Return what the gap and the cell do to blocks. ``head`` cells of the gap are in the block in which it begins,
         ``whole`` in blocks of which no cell came, ``tail`` in that of the cell."""
         stage, named = self._stages(m, slot)
         gap, errored, kept = found.gap, found.errored, {}
@@ -256,7 +256,7 @@ class TestCellAnalyser(wiring.Component):
         )
 
     def _count(self, m, found, blocks):
-        """A cell in order."""
+        """Count a cell in order."""
         m.d.sync += [
             self._expected.eq(self.number + 1),
             self.synced.eq(1),
@@ -279,7 +279,7 @@ class TestCellAnalyser(wiring.Component):
             m.d.sync += part.eq(Mux(blocks.crosses, Mux(blocks.closes_tail, 0, tail), Mux(blocks.closes, 0, first)))
 
     def _delay(self, m, slot, classes):
-        """The delay of the cell, and the class that counts it, with what it has counted so far."""
+        """Return the delay of the cell, and the class that counts it, with what it has counted so far."""
         stage, _ = self._stages(m, slot)
         below = self.classes // 4
         delay = stage((self.came - self.stamp)[:STAMP_BITS], "delay")

@@ -71,7 +71,7 @@ class TestCellError(ValueError):
 
 @dataclass(frozen=True)
 class TestCell:
-    """What a test cell holds: its sequence number, and its time stamp in 10 ns."""
+    """Content of a test cell: its sequence number, and its time stamp in 10 ns."""
 
     __test__ = False
 

@@ -17,7 +17,7 @@ COUNT_BITS = 40
 
 
 def stamp_clock(slot: Slot, now):
-    """The time stamp of the present tick. Narrow: from clock 2 on."""
+    """Return the time stamp of the present tick. Narrow: from clock 2 on."""
     product = slot.product(now, Const(STAMP_FACTOR, 32), "stamp")
     stamp = Signal(STAMP_BITS, name="stamp")
     slot.m.d.comb += stamp.eq(slot.settle(product[STAMP_SHIFT : STAMP_SHIFT + STAMP_BITS], "stamp_now"))
@@ -25,7 +25,7 @@ def stamp_clock(slot: Slot, now):
 
 
 def _octets(value):
-    """A 32-bit value in the order of transmission: its top octet in the low bits."""
+    """Return a 32-bit value in the order of transmission: its top octet in the low bits."""
     return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
 
 
@@ -141,7 +141,7 @@ class TestCellGenerator(wiring.Component):
         return m
 
     def _narrow(self, m, slot, sending, number):
-        """The cell that is decided on goes out in the next tick, from clock 1 on to clock 12."""
+        """Send the cell that is decided on in the next tick, from clock 1 on to clock 12."""
         next_number, next_stamp = Signal(32), Signal(STAMP_BITS)
         with m.If(sending):
             m.d.sync += [next_number.eq(number), next_stamp.eq(self.stamp)]
@@ -158,6 +158,6 @@ class TestCellGenerator(wiring.Component):
 
 
 def _words(number, stamp, crc):
-    """The twelve words of a payload."""
+    """Return the twelve words of a payload."""
     unused = Const(int.from_bytes(bytes([UNUSED] * 4), "little"), 32)
     return [_octets(number), _octets(stamp), *[unused] * 9, Cat(Const(UNUSED, 8), Const(TYPE, 8), crc[8:], crc[:8])]

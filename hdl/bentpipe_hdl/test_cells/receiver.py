@@ -1,4 +1,4 @@
-"""What a test cell holds, on both datapaths."""
+"""Content of a received test cell, on both datapaths."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -71,7 +71,8 @@ class TestCellReceiver(wiring.Component):
             ]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 0 of the next tick at the latest, the second of the next cell in clock 1."""
+        """Take the words: the last one comes in clock 0 of the next tick at the latest, the second of the next cell
+        in clock 1."""
         left, crc, after = Signal(4), Signal(CRC16_BITS), Signal(CRC16_BITS)
         good, number, stamp, word = Signal(), Signal(32), Signal(STAMP_BITS), self.i.word
         m.d.comb += after.eq(crc16_word(crc, word))
@@ -92,5 +93,5 @@ class TestCellReceiver(wiring.Component):
 
 
 def _value(word):
-    """A value of 32 bits whose top octet comes first."""
+    """Return a value of 32 bits whose top octet comes first."""
     return Cat(word[24:32], word[16:24], word[8:16], word[:8])

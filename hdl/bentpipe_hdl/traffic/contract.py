@@ -32,7 +32,7 @@ class BucketSize:
 def bucket_sizes(
     pcr_bps: float, scr_bps: float | None = None, mbs: int | None = None, *, cdvt_ps: int = 0, clock_ppm: float = 0.0
 ) -> tuple[BucketSize, ...]:
-    """The buckets of a contract: of the peak cell rate, and of the sustained one, if it has one.
+    """Return the buckets of a contract: of the peak cell rate, and of the sustained one, if it has one.
 
     Their increments are 1/PCR and 1/SCR, their limits the tolerance and the burst tolerance (MBS - 1) (1/SCR - 1/PCR)
     with that : a burst of MBS cells at the peak cell rate conforms.
@@ -55,7 +55,7 @@ def bucket_sizes(
 def burst_problem(
     peak_bps: float | None, sustained_bps: float | None, burst: int | None, keys: tuple[str, str, str]
 ) -> tuple[str, str] | None:
-    """What is wrong with a contract's rates and burst together, as ``(key, what)``; None if nothing is.
+    """Return what is wrong with a contract's rates and burst together, as ``(key, what)``; None if nothing is.
 
     ``keys`` are what they are called: peak rate, sustained rate, burst. A ``peak_bps`` of None is not known yet."""
     _, sustained_key, burst_key = keys

@@ -402,7 +402,7 @@ class Pacer(wiring.Component):
         return m
 
     def _single(self, m, slot, leaf, accepts):
-        """Whether the tick's VC has something more to send: its marks say what."""
+        """Return whether the tick's VC has something more to send: its marks say what."""
         sends, posts = self.sends, self.posts
         single = self.fetch_single  # until the next fetch, which comes with a cell that is sent
         after = Signal(2)
@@ -417,8 +417,8 @@ class Pacer(wiring.Component):
         return stays
 
     def _second(self, m, slot, sender, period, current):
-        """The second bucket of the VC that sends: from when on it lets the next cell go, and whether there is one; and
-        how far ahead the tick's VC may be due.
+        """Return the second bucket of the VC that sends: from when on it lets the next cell go, and whether there is
+        one; and how far ahead the tick's VC may be due.
 
         On the narrow datapath what it needs is read in the tick's first clock, when it is known who may send."""
         rates = slot.store("sustained_rates", SustainedRate, self.vcs, block=True)

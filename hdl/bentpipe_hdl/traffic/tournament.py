@@ -185,5 +185,5 @@ def _copied(entry, other, vc):
 
 
 def _beats(opponent, current):
-    """Whether the opponent wins: its key is not after the other's."""
+    """Return whether the opponent wins: its key is not after the other's."""
     return opponent.valid & ~(current.valid & (current.key - opponent.key)[KEY_BITS - 1])

@@ -156,7 +156,7 @@ class Board:
     # Registers
 
     def window(self, number: int) -> Window:
-        """The bus of a node."""
+        """Return the bus of a node."""
         return Window(self, number)
 
     def write(self, addr: int, values: Sequence[int]) -> None:

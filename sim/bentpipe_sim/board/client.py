@@ -77,7 +77,7 @@ class Items:
         self.answers += answers
 
     def parse(self, words: Sequence[int]) -> list[tuple[int, ...]]:
-        """What each item but WRITE answered; of a RUN behind one that stopped ``()``, else (next tick, stopped).
+        """Return what each item but WRITE answered; of a RUN behind one that stopped ``()``, else (next tick, stopped).
 
         Raises
         ------

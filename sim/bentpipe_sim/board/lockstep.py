@@ -33,7 +33,7 @@ _JITTER: Final = 64
 
 
 def plan_of(network: Network) -> Plan:
-    """A board that is made for this network: its nodes in their order, and wires that are long enough.
+    """Return a board that is made for this network: its nodes in their order, and wires that are long enough.
 
     Raises
     ------
@@ -138,7 +138,7 @@ class LockstepNetwork(Network):
         self.loop.divert("csr_write", write)
 
     def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
-        """The window of each node."""
+        """Return the window of each node."""
         return placed(plan.nodes, board.plan, [node.name for node in self.nodes])
 
     def _make_driver_on(self, board: Board, node: Node) -> Any:
@@ -300,7 +300,7 @@ def _told(pdu: tuple[int, int, int, bool, bytes]) -> str:
 
 
 def checksummed(octets: bytes, start: int, at: int) -> bytes:
-    """The octets with their Internet checksum from ``start`` on in octets ``at`` and the next (RFC 1071)."""
+    """Return the octets with their Internet checksum from ``start`` on in octets ``at`` and the next (RFC 1071)."""
     summed = octets[start:] + b"\0" * ((len(octets) - start) % 2)
     total = sum(memoryview(_swapped(summed)).cast("H")) % 0xFFFF if any(summed) else 0
     total = total or (0xFFFF if any(summed) else 0)

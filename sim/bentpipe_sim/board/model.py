@@ -59,7 +59,7 @@ class _Table:
             self.words[registers["shape"].addr + k] = value
 
     def place(self, addr: int) -> tuple[str, int]:
-        """The register at an address, and the place in its table."""
+        """Return the register at an address, and the place in its table."""
         for each in self._registers:
             if each.addr <= addr < each.addr + each.size:
                 return each.name, addr - each.addr
@@ -252,7 +252,7 @@ class BridgeModel:
         self._answer: list[int] | None = None
 
     def feed(self, octets: bytes) -> bytes:
-        """What is answered."""
+        """Return what is answered."""
         return b"".join(self._frame(frame) for frame in self._reader.feed(octets))
 
     def _frame(self, frame: Sequence[int]) -> bytes:

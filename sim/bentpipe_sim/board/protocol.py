@@ -60,12 +60,12 @@ MALFORMED: Final = 2
 
 
 def head(session: int, sequence: int, kind: int) -> int:
-    """The head of a frame."""
+    """Return the head of a frame."""
     return session << 16 | sequence << 8 | kind
 
 
 def cobs_encoded(octets: bytes) -> bytes:
-    """The octets without a 0 among them; no delimiter."""
+    """Return the octets without a 0 among them; no delimiter."""
     out = bytearray()
     for stretch in octets.split(b"\0"):
         at = 0
@@ -79,7 +79,7 @@ def cobs_encoded(octets: bytes) -> bytes:
 
 
 def cobs_decoded(octets: bytes) -> bytes | None:
-    """What was encoded; None if that is no such code."""
+    """Return what was encoded; None if that is no such code."""
     out, at = bytearray(), 0
     while at < len(octets):
         code = octets[at]
@@ -94,7 +94,7 @@ def cobs_decoded(octets: bytes) -> bytes | None:
 
 
 def framed(words: Iterable[int]) -> bytes:
-    """The octets of a frame, given its head and body."""
+    """Return the octets of a frame, given its head and body."""
     listed = tuple(words)
     octets = struct.pack(f"<{len(listed)}I", *listed)
     return b"\0" + cobs_encoded(octets + zlib.crc32(octets).to_bytes(4, "little")) + b"\0"
@@ -128,7 +128,7 @@ class FrameReader:
         self.damaged = 0
 
     def feed(self, octets: bytes) -> list[Sequence[int]]:
-        """The frames that end in these octets."""
+        """Return the frames that end in these octets."""
         *ended, rest = octets.split(b"\0")
         found: list[Sequence[int]] = []
         for part in ended:

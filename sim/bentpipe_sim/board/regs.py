@@ -38,7 +38,7 @@ def _of(prefix: str, window: int, registers: RegisterMap) -> Iterator[tuple[str,
 
 
 def litex_csv(plan: Plan) -> str:
-    """The same as LiteX's ``csr.csv``: byte addresses. What UARTBone can write is read and written."""
+    """Return the same as LiteX's ``csr.csv``: byte addresses. What UARTBone can write is read and written."""
     scratch = board_registers(plan)["scratch"].addr
     lines: Sequence[str] = [
         "constant,config_csr_data_width,32,,",

@@ -114,7 +114,7 @@ class SelfTest:
         self._good: dict[str, int] = {}  # windows of nodes that carry traffic as they should, by kind
 
     def run(self) -> Iterator[Check]:
-        """The checks, one after the other. Behind one without which there is no other there is none."""
+        """Yield the checks, one after the other. Behind one without which there is no other there is none."""
         yield (line := self._check("line", "frames", self._line))
         if not line.passed:
             return
@@ -305,7 +305,7 @@ class SelfTest:
     # Traffic
 
     def _nic(self, window: int, shape: Shape, port: int) -> str:
-        """An interface whose cells come back to it: the wire behind it, its tables, the host port's records."""
+        """Return an interface whose cells come back to it: the wire behind it, its tables, the host port's records."""
         del shape, port
         with self._network([window]) as network:
             nic = network.add_nic("nic")
@@ -321,7 +321,7 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)])
 
     def _errors(self, window: int, shape: Shape) -> str:
-        """The error generator and the checkers behind it: the same PDUs are bad as natively, and some are."""
+        """Return the error generator and the checkers behind it: the same PDUs are bad as natively, and some are."""
         del shape
         with self._network([self._nic_window(), window]) as network:
             settings = LinkSettings(delay_ps=_ticks(64), ber=2e-4)
@@ -405,7 +405,7 @@ def _taken(register: Register, value: int) -> int:
 
 
 def _bits(wanted: int, found: int) -> str:
-    """Which bits of a word are wrong."""
+    """Return which bits of a word are wrong."""
     wrong = wanted ^ found
     bits = [k for k in range(32) if wrong >> k & 1]
     if len(bits) > 4:

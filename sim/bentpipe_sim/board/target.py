@@ -30,7 +30,7 @@ _FORMS: Final = "board:model, board:sim or board:/dev/NAME"
 
 
 def check_target(name: str) -> str:
-    """The name of a target.
+    """Return the name of a target.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_target(name: str) -> str:
 
 
 def make_network(seed: int) -> Network:
-    """The network that ``$BENTPIPE_TARGET`` asks for; without it the native one."""
+    """Return the network that ``$BENTPIPE_TARGET`` asks for; without it the native one."""
     name = os.environ.get(TARGET)
     if not name:
         return Network(seed=seed)

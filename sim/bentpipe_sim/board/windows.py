@@ -90,7 +90,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The plan of a description; ValueError: it is none."""
+        """Return the plan of a description; ValueError: it is none."""
         try:
             found: dict[str, Any] = json.loads(text)
             nodes = tuple(Shape.of(kind, **parameters) for kind, parameters in found.pop("nodes"))
@@ -112,12 +112,12 @@ def ports_of(shape: Shape) -> int:
 
 
 def description_address(words: int) -> int:
-    """Where a board's description of so many words begins."""
+    """Return where a board's description of so many words begins."""
     return 1 << max(12, (words - 1).bit_length())
 
 
 def board_registers(plan: Plan) -> RegisterMap:
-    """The board's own registers."""
+    """Return the board's own registers."""
     faces, words = plan.faces, len(plan.description)
     return RegisterMap(
         "board",
@@ -197,7 +197,7 @@ def board_registers(plan: Plan) -> RegisterMap:
 
 
 def host_port_registers(plan: Plan) -> RegisterMap:
-    """The registers of a host port."""
+    """Return the registers of a host port."""
     return RegisterMap(
         "host port",
         "BPHP",

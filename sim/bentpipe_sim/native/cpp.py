@@ -204,7 +204,7 @@ class Text:
         return text
 
     def moved(self, statement: Statement) -> str | None:
-        """A wide word that goes as it is from one place to another."""
+        """Return a wide word that goes as it is from one place to another."""
         kind, what = statement.target[:2]
         if kind == "memory":
             width = what.fields[statement.target[2]][1]
@@ -364,7 +364,7 @@ class Text:
         return f"(*{_local(node)})" if node in self.pointed else _local(node)
 
     def value(self, bits: Bits, upper: bool = False) -> str:
-        """An expression that needs no parentheses around it; with ``upper`` there may be bits above its own."""
+        """Return an expression that needs no parentheses around it; with ``upper`` there may be bits above its own."""
         width = width_of(bits)
         if width > 64:
             node, _, size = bits[0]
@@ -439,7 +439,7 @@ class Text:
         return text, type_bits
 
     def signed(self, bits: Bits) -> str:
-        """A signed number of up to 64 bits, as int64_t."""
+        """Return a signed number of up to 64 bits, as int64_t."""
         size = width_of(bits)
         while size > 1 and cut(bits, size - 1, 1) == cut(bits, size - 2, 1):
             size -= 1
@@ -524,12 +524,12 @@ class _Loose:
 
 
 def _cut(node: Node, low: int, size: int) -> bool:
-    """Whether the text of some bits has what is above left out."""
+    """Return whether the text of some bits has what is above left out."""
     return low + size < node.width or (low > 0 and size == 1 and node.width > 32)
 
 
 def _turned(first: Piece, others: Iterable[Piece]) -> int:
-    """How many single bits follow each other as in a number with each octet's bits the other way round."""
+    """Return how many single bits follow each other as in a number with each octet's bits the other way round."""
     node, low, size = first
     if size > 1:
         return 0
@@ -542,7 +542,7 @@ def _turned(first: Piece, others: Iterable[Piece]) -> int:
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """The block that two blocks are in: a block is a row of statements' places and arms."""
+    """Return the block that two blocks are in: a block is a row of statements' places and arms."""
     same = 0
     while same < min(len(one), len(other)) and one[same : same + 2] == other[same : same + 2]:
         same += 2
@@ -550,7 +550,7 @@ def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _input(bits: Bits) -> bool:
-    """Whether it is all of an input."""
+    """Return whether it is all of an input."""
     node = whole_node(bits)
     return node is not None and node.op == "input"
 

@@ -82,7 +82,7 @@ class Design:
             yield from (write.enable, write.address, *write.data)
 
     def register(self, register: Register) -> Bits:
-        """What it is before the clock."""
+        """Return what it is before the clock."""
         return self.graph.node("register", register.width, data=register)
 
     def input(self, name: str) -> Bits:
@@ -105,7 +105,7 @@ class Design:
         return Design(self.graph, self.inputs, decisions={name: bit})
 
     def given(self, bit: Bits, holds: bool) -> Design:
-        """The same design for clocks in which a bit is 1, or 0."""
+        """Return the same design for clocks in which a bit is 1, or 0."""
         known: dict[Node, Bits] = {}
         flags: dict[tuple[Node, int], bool] = {}
         never: list[Bits] = []
@@ -179,7 +179,7 @@ class Design:
 
 
 def topological(roots: Iterator[Bits]) -> list[Node]:
-    """All nodes below some values, what is needed before what needs it."""
+    """Return all nodes below some values, what is needed before what needs it."""
     order: list[Node] = []
     done: set[Node] = set()
     for bits in roots:
@@ -199,7 +199,7 @@ def topological(roots: Iterator[Bits]) -> list[Node]:
 
 
 def design(netlist: Netlist) -> Design:
-    """The design of a netlist, all of it, in which registers that are picked by number are memories from now on.
+    """Return the design of a netlist, all of it, in which registers that are picked by number are memories from now on.
 
     Raises
     ------
@@ -231,7 +231,7 @@ class _Builder:
         return made
 
     def whole(self) -> Design:
-        """The design with all that is in the netlist."""
+        """Return the design with all that is in the netlist."""
         netlist, made = self.netlist, self.design
         made.inputs = {name: self.cells[index].width for name, index in netlist.inputs.items()}
         for index, cell in enumerate(self.cells):

@@ -44,7 +44,7 @@ class _Fields:
         self.moves: set[tuple[int, int, int, int, int]] = set()
 
     def home(self, index: int) -> int | None:
-        """Where a cell's fields are."""
+        """Return where a cell's fields are."""
         cell = self.cells[index]
         if cell.op in ("read", "write"):
             return cell.data

@@ -58,7 +58,7 @@ def constant(value: int, width: int) -> Bits:
 
 
 def constant_of(bits: Bits) -> int | None:
-    """The number that these bits are, if they are."""
+    """Return the number that these bits are, if they are."""
     if not bits:
         return 0
     return bits[0][1] if len(bits) == 1 and bits[0][0] is None else None
@@ -108,18 +108,18 @@ def cut(bits: Bits, low: int, width: int) -> Bits:
 
 
 def whole_node(bits: Bits) -> Node | None:
-    """The node of which a value is all bits, if it is."""
+    """Return the node of which a value is all bits, if it is."""
     node, _, width = bits[0] if len(bits) == 1 else (None, 0, 0)
     return node if node is not None and width == node.width else None
 
 
 def replaced(bits: Bits, node: Node, by: Bits) -> Bits:
-    """A value with another one in the place of a node's."""
+    """Return a value with another one in the place of a node's."""
     return cat(cut(by, low, width) if each is node else ((each, low, width),) for each, low, width in bits)
 
 
 def distinct(a: Bits, b: Bits) -> bool:
-    """Whether two numbers are never the same: some bit of one is the opposite of the other's."""
+    """Return whether two numbers are never the same: some bit of one is the opposite of the other's."""
     return any(x == (y[0], y[1], not y[2]) for x, y in zip(_by_bit(a), _by_bit(b), strict=False))
 
 
@@ -154,7 +154,7 @@ class Graph:
         """What never holds at once."""
 
     def node(self, op: str, width: int, args: tuple[Bits, ...] = (), data: Any = None) -> Bits:
-        """All bits of a node that isn't folded."""
+        """Return all bits of a node that isn't folded."""
         key = (op, width, args, data)
         found = self._nodes.get(key)
         if found is None:
@@ -235,7 +235,7 @@ class Graph:
     # The rest
 
     def make(self, op: str, width: int, args: tuple[Bits, ...], data: Any = None) -> Bits:
-        """What an operation gives, as simple as it can be."""
+        """Return what an operation gives, as simple as it can be."""
         match op:
             case "all":
                 return self.all(zip(args, data, strict=True))
@@ -384,8 +384,8 @@ class Graph:
         return cat([cut(value, low, here), *[sign] * (width - here)])
 
     def _bit_at(self, value: Bits, offset: Bits) -> tuple[Bits, bool]:
-        """The bit of a number at a place that is computed, as bits of what the number is made of; whether something of
-        that is a 1 shifted to its place, so that it is a comparison of places, or less."""
+        """Return the bit of a number at a place that is computed, as bits of what the number is made of; whether
+        something of that is a 1 shifted to its place, so that it is a comparison of places, or less."""
         node, size = whole_node(value), width_of(value)
         if 1 << width_of(offset) <= size:
             if constant_of(value) in (0, (1 << size) - 1):
@@ -455,7 +455,7 @@ class Graph:
 
 
 def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> bool | None:
-    """What a bit is where some are as they are ``kept``, as far as that is easily said."""
+    """Return what a bit is where some are as they are ``kept``, as far as that is easily said."""
     node, low, _ = bit[0]
     if node is None:
         return bool(low)

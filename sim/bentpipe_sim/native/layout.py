@@ -41,7 +41,7 @@ class Rows:
 
 
 def together(memories: Sequence[Memory], clocks: Iterable[Design]) -> list[list[Memory]]:
-    """All memories; those of which the same rows are wanted in one of these clocks, in one list."""
+    """Return all memories; those of which the same rows are wanted in one of these clocks, in one list."""
     found = {memory: [memory] for memory in memories}
     for design in clocks:
         first: dict[tuple[int, Bits], Memory] = {}
@@ -70,7 +70,7 @@ def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
 
 
 def declared(group: list[Memory]) -> str:
-    """The member that memories are."""
+    """Return the member that memories are."""
     array, fields = group[0].name, _fields(group)
     # An address that is out of range in a clock that doesn't use what is read is no fault
     depth = _depth(group[0])

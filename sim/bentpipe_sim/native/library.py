@@ -31,12 +31,12 @@ FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES)
 
 
 def tools() -> str:
-    """The versions of what makes a library of a source."""
+    """Return the versions of what makes a library of a source."""
     return compiler_version()
 
 
 def source(component: Any, name: str) -> str:
-    """The whole C++ of a node.
+    """Return the whole C++ of a node.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def source(component: Any, name: str) -> str:
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
-    """The library made of it, in this folder."""
+    """Return the library made of it, in this folder."""
     written, made = folder / "node.cpp", folder / "node.so"
     written.write_text(text)
     flags = [flag for flag in FLAGS if flag not in _BRANCHES] if "clang" in compiler_version() else FLAGS

@@ -95,7 +95,7 @@ class Netlist:
 
 
 def read(component: Any, name: str) -> Netlist:
-    """The netlist of an Amaranth component (``wiring.Component``).
+    """Return the netlist of an Amaranth component (``wiring.Component``).
 
     Raises
     ------
@@ -175,8 +175,8 @@ class _Reader:
         return tuple((cell, low, width) for cell, low, width in runs)
 
     def calls(self) -> list[tuple[str, nir.Value, list[nir.Value]]]:
-        """What RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that. Marks of
-        equal modules are alike."""
+        """Return what RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that.
+        Marks of equal modules are alike."""
         results: dict[tuple[int, str], nir.Value] = {}
         arguments: dict[tuple[int, str], dict[int, nir.Value]] = {}
         for module, part in enumerate(self.source.modules):
@@ -267,7 +267,7 @@ class _Reader:
             made.data = (True, *(False for _ in before), True)
 
     def exclusive(self, cell: nir.PriorityMatch) -> bool:
-        """Whether no two of its inputs can be 1, as those of a ``Switch`` with different numbers."""
+        """Return whether no two of its inputs can be 1, as those of a ``Switch`` with different numbers."""
         value, seen = None, set()
         for net in cell.inputs:
             source = self.source.cells[net.cell] if net.is_cell else None

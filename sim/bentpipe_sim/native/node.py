@@ -51,7 +51,7 @@ class Generated:
 
 
 def generate(component: Any, name: str) -> Generated:
-    """The C++ of an Amaranth component.
+    """Return the C++ of an Amaranth component.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class Members:
 
 
 def members(whole: Design) -> Members:
-    """Where the generated node of a design has its state."""
+    """Return where the generated node of a design has its state."""
     node = _Node(whole)
     node.short()
     return Members("\n".join(node.members()) + "\n", node.names, node.rows)
@@ -125,7 +125,7 @@ class _Node:
         return Generated("\n".join(lines) + "\n", tuple(self.ports), cell, turn)
 
     def short(self) -> list[str]:
-        """The functions of nearly all clocks."""
+        """Return the functions of nearly all clocks."""
         settled, steady = self.marked["settled"], self.marked["steady"]
         if steady:
             made = self.body("steady_clock", {**settled, **steady}, self.quiet, DECISIONS)
@@ -138,7 +138,7 @@ class _Node:
     def body(
         self, name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0
     ) -> list[str]:
-        """A function, and those that it calls."""
+        """Return a function, and those that it calls."""
         known = self.whole.known(registers, inputs)
         if not (self.marked["steady"] or inputs.get("i_valid")) or not decisions or not known.deciding:
             often, cold = (1, "") if inputs else (0, "gnu::cold, ")  # cold: small rather than fast
@@ -165,7 +165,7 @@ class _Node:
         others: list[str] = []
 
         def lines(made: Design, decisions: int, often: float) -> list[str]:
-            """A clock, with a body for each answer to so many of the questions that it depends on."""
+            """Return a clock, with a body for each answer to so many of the questions that it depends on."""
             if not decisions or not made.deciding:
                 return self.text(schedule(made, registers), registers, often)
             (bit, rare), decision = made.deciding[0], f"decision{decisions}"
@@ -207,7 +207,7 @@ class _Node:
         return f"    s.{level} = {' && '.join(tests) or 'true'};"
 
     def members(self) -> list[str]:
-        """The faces, registers, then memories, the small ones first."""
+        """Return the faces, registers, then memories, the small ones first."""
         base, inherited = face([port.name for port in self.ports])
         found = [f"{stored_type(port.width)} {port.name}{{}};" for port in self.ports if port.name not in inherited]
         of_ports = {port.name for port in self.ports}
@@ -247,8 +247,8 @@ class _Node:
         return found
 
     def outputs(self, kept: Mapping[Register, int], same: Collection[Register] | None = None) -> list[str]:
-        """What makes the outputs which are no registers: all, or behind a clock that began with registers so and leaves
-        them (``kept``), or leaves them as they are (``same``), those that hang on anything else."""
+        """Return what makes the outputs which are no registers: all, or behind a clock that began with registers so and
+        leaves them (``kept``), or leaves them as they are (``same``), those that hang on anything else."""
         outputs = {name: self.whole.outputs[name] for name in self.computed}
         made = Design(self.whole.graph, self.whole.inputs, outputs=outputs).known(kept, {})
         outputs = made.outputs
@@ -257,20 +257,20 @@ class _Node:
 
 
 def _head(name: str, cold: str = "") -> str:
-    """How a function begins. The event loop calls some of them, without another on the way."""
+    """Return how a function begins. The event loop calls some of them, without another on the way."""
     if name in ENTRIES:
         return f"[[{cold}gnu::noinline]] static void {name}(void* its) {{\n    Node& s = *static_cast<Node*>(its);"
     return f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
 
 
 def _hangs_on(bits: Bits, registers: Collection[Register]) -> bool:
-    """Whether a value hangs on nothing but these registers."""
+    """Return whether a value hangs on nothing but these registers."""
     order = topological(iter([bits]))
     return all(node.data in registers if node.op == "register" else node.op != "read" for node in order)
 
 
 def _answered(made: Design, decisions: int) -> Iterator[Design]:
-    """A clock, for each answer to so many of the questions that it depends on."""
+    """Yield a clock, for each answer to so many of the questions that it depends on."""
     if not decisions or not made.deciding:
         yield made
         return

@@ -69,8 +69,8 @@ class Plan:
 
 
 def schedule(design: Design, known: Mapping[Register, int], *, outputs: bool = False) -> Plan:
-    """The clock of a design in which these registers are constants; with ``outputs`` not the clock, but what makes the
-    outputs of the registers."""
+    """Return the clock of a design in which these registers are constants; with ``outputs`` not the clock, but what
+    makes the outputs of the registers."""
     placing = _Placing(design, known)
     return _Ordering(placing.run(outputs), placing.guards.root).run()
 
@@ -164,8 +164,8 @@ class _Placing:
                     self.put(context, target, value, address)
 
     def cases(self, enable: Bits) -> list[Context]:
-        """The contexts in which a memory is written: one for each of the conditions that are joined by "or", where
-        none of those behind it holds."""
+        """Return the contexts in which a memory is written: one for each of the conditions that are joined by "or",
+        where none of those behind it holds."""
         root = self.guards.root
         if constant_of(enable) is not None:
             return [root]
@@ -274,7 +274,7 @@ class _Placing:
                     self.put(inner, target, node.args[at + 1])
 
     def exhaustive(self, conditions: Sequence[Bits]) -> bool:
-        """Whether one of them always holds, as two of them are opposites."""
+        """Return whether one of them always holds, as two of them are opposites."""
         return any(self.design.graph.no(condition) in conditions for condition in conditions)
 
     def short_circuit(self, node: Node, context: Context, costly: list[int]) -> None:
@@ -369,7 +369,7 @@ class _Ordering:
         return self.hard[at]
 
     def possible(self, group: set[int], ease: int) -> set[int]:
-        """What of a group needs nothing more from outside of it."""
+        """Return what of a group needs nothing more from outside of it."""
         done = self.done
         blocked = [k for k in group if not (self.needs(k, ease) - group).issubset(done)]
         found = group.difference(blocked)
@@ -382,8 +382,8 @@ class _Ordering:
         return found
 
     def emit(self, group: set[int], depth: int) -> list[Statement | Branch]:
-        """The tree of a group of statements in a context of this depth: what is ready, then inner blocks that can be
-        as a whole; only if that leads no further, a part of one."""
+        """Return the tree of a group of statements in a context of this depth: what is ready, then inner blocks that
+        can be as a whole; only if that leads no further, a part of one."""
         out: list[Statement | Branch] = []
         own = [k for k in sorted(group) if len(self.paths[k]) == depth]
         inner: dict[Context, set[int]] = {}
@@ -457,7 +457,7 @@ class _Ordering:
 
     @staticmethod
     def bound(item: Statement, reads: set, writes: set) -> bool:
-        """Whether a value has to be worked out before what reads and writes this."""
+        """Return whether a value has to be worked out before what reads and writes this."""
         if item.target in reads or item.target in writes or not item.reads.isdisjoint(writes):
             return True
         if item.op != "read":
@@ -494,7 +494,7 @@ class _Ordering:
 
 
 def _exclusive(contexts: list[Context]) -> list[Context]:
-    """The first one, and those that exclude it and each other: its opposite, or other values of the same."""
+    """Return the first one, and those that exclude it and each other: its opposite, or other values of the same."""
     first = contexts[0].literal
     assert first is not None
     opposite = [context for context in contexts[1:] if context.literal == negated(first)]
@@ -505,7 +505,7 @@ def _exclusive(contexts: list[Context]) -> list[Context]:
 
 
 def _compared(context: Context) -> Bits | None:
-    """What it compares with a constant."""
+    """Return what it compares with a constant."""
     assert context.literal is not None
     node, _, wanted = context.literal
     return node.args[0] if wanted and node.op == "==" and constant_of(node.args[1]) is not None else None

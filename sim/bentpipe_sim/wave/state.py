@@ -72,11 +72,11 @@ class Layout:
                 self.registers[cell] = [replace(place, octet=place.octet + row * place.step) for place in places]
 
     def register(self, octets: bytes, cell: int) -> int:
-        """The value of a register in a state."""
+        """Return the value of a register in a state."""
         return sum(place.value(octets) for place in self.registers[cell])
 
     def rows(self, octets: bytes, cell: int, depth: int) -> list[int]:
-        """The rows of a memory in a state."""
+        """Return the rows of a memory in a state."""
         places = self.memories[cell]
         return [sum(place.value(octets, row) for place in places) for row in range(depth)]
 
@@ -87,7 +87,7 @@ class Layout:
 
 
 def _compiled(text: str, asked: list[tuple[str, str]]) -> tuple[dict[str, tuple[int, int]], int]:
-    """What the compiler says of members: offset and size, by name; the size of the whole."""
+    """Return what the compiler says of members: offset and size, by name; the size of the whole."""
     lines = "".join(f'    std::printf("{name} %zu %zu\\n", {what});\n' for name, what in asked)
     included = "".join(f'#include "{header}"\n' for header in HEADERS)
     source = (

@@ -79,7 +79,7 @@ class Program:
         return 0
 
     def wake(self, socket: Socket, now_ps: int) -> int:
-        """The time that was asked for has come."""
+        """Return the time that was asked for has come."""
         return 0
 
     def again(self, now_ps: int) -> int:
@@ -88,7 +88,7 @@ class Program:
         return 0
 
     def written(self, socket: Socket, now_ps: int) -> int:
-        """The write that had to wait is complete."""
+        """Return the write that had to wait is complete."""
         return 0
 
     def arrived(self, socket: Socket, now_ps: int) -> int:
@@ -96,7 +96,7 @@ class Program:
         return 0
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
-        """A datagram of ``octets`` came, the first of its number; the program that first sent it wrote it at
+        """Return a datagram of ``octets`` came, the first of its number; the program that first sent it wrote it at
         ``sent_ps``."""
         return 0
 
@@ -230,5 +230,5 @@ class Application(Program):
         return True
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """What the application has to report, up to now."""
+        """Return what the application has to report, up to now."""
         return {}

@@ -85,7 +85,7 @@ PERIODIC: Final = (
 
 
 def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]:
-    """The application that a test of blocks means: with bounds ``random``, with distributions ``sessions``, else
+    """Return the application that a test of blocks means: with bounds ``random``, with distributions ``sessions``, else
     ``cbr``."""
     repeats, gaps, late = given.get("repeats"), given["gaps"], given.get("late")
     if any(isinstance(each, Distribution) for each in (given["blocks"], gaps, repeats)):
@@ -106,12 +106,12 @@ def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]
 
 
 def _sessions(blocks: Any, gaps: Any, repeats: Any) -> dict[str, Any]:
-    """The settings of ``sessions``, of which some are distributions."""
+    """Return the settings of ``sessions``, of which some are distributions."""
     count = repeats if repeats is None else _drawn(repeats)
     if not isinstance(blocks, Distribution):
         low, high, at_once = blocks
         if at_once != 1:
-            raise ValueError("blocks of SIZE:COUNT can't go with a distribution")
+            raise ValueError("blocks of SIZE:COUNT cannot be combined with a distribution")
         blocks = (low, high)
     if isinstance(repeats, tuple) and repeats[0] == repeats[1]:
         raise ValueError("'repeats' with a distribution beside it is blocks at once: give it a distribution, too")
@@ -119,7 +119,7 @@ def _sessions(blocks: Any, gaps: Any, repeats: Any) -> dict[str, Any]:
 
 
 def _drawn(value: Any) -> Distribution:
-    """A distribution; two bounds as one."""
+    """Return a distribution; two bounds as one."""
     if isinstance(value, Distribution):
         return value
     low, high = value

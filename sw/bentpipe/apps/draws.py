@@ -90,7 +90,7 @@ class RandomStream:
         self._scene: float = 1.0
 
     def uniform(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included, each as likely."""
+        """Return a whole number from low to high, both included, each as likely."""
         return low + int(self._random.random() * (high - low + 1))
 
     def share(self) -> float:
@@ -124,7 +124,7 @@ class RandomStream:
         return self._random.gauss(0.0, 1.0)
 
     def draw(self, distribution: Distribution) -> int:
-        """A number of this distribution: 1 at least."""
+        """Return a number of this distribution: 1 at least."""
         name = distribution.name
         if name == "constant":
             return distribution.first

@@ -87,8 +87,8 @@ class Ftp(Application):
             self.begun_ps = now_ps
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """The transfer as the client prints it (``... bytes received in ... seconds (... Kbytes/s)``), and how long the
-        dialogue took."""
+        """Return the transfer as the client prints it (``... bytes received in ... seconds (... Kbytes/s)``), and how
+        long the dialogue took."""
         seconds = (self.ended_ps - self.begun_ps) / _PS_PER_S if self.ended_ps >= 0 else 0.0
         return {
             "ftp_mode": MODES[1] if self.put else MODES[0],
@@ -214,7 +214,7 @@ class FtpSend(Program):
         self.disk_ps: int = 0
 
     def _disk(self) -> int:
-        """How long the disk takes for the next block."""
+        """Return how long the disk takes for the next block."""
         octets = min(self.session.block_octets, self.left)
         rate = self.session.read_bps
         return octets * 8 * _PS_PER_S // rate if rate else 0

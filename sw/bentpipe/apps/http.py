@@ -103,7 +103,7 @@ class Http(Application):
         return self.active == 0
 
     def may_ask(self, now_ps: int) -> bool:
-        """Whether there is a request left; takes it."""
+        """Return whether there is a request left; takes it."""
         if self.left == 0 or (self.end_ps and now_ps >= self.end_ps):
             return False
         self.left -= 1
@@ -132,7 +132,7 @@ class Http(Application):
 
 
 def _rank(times: list[int], percent: int) -> int:
-    """The percentile by the nearest rank: so many percent are no longer."""
+    """Return the percentile by the nearest rank: so many percent are no longer."""
     return times[(percent * len(times) + 99) // 100 - 1] if times else 0
 
 

@@ -31,7 +31,7 @@ def _zeta(s: float) -> float:
 
 
 def mean_length(least: int, shape: float) -> float:
-    """The mean of a session's intervals: those of a Pareto distributed time from ``least`` on, rounded down."""
+    """Return the mean of a session's intervals: those of a Pareto distributed time from ``least`` on, rounded down."""
     beyond = _zeta(shape) - sum(i**-shape for i in range(1, least + 1))
     return least + least**shape * beyond
 

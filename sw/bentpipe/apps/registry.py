@@ -65,7 +65,7 @@ def keys() -> list[str]:
 
 
 def check(name: str, given: FlowRequest) -> Problem:
-    """What is wrong with settings that are each right: the key and the reason; None if nothing is."""
+    """Return what is wrong with settings that are each right: the key and the reason; None if nothing is."""
     kind = APPLICATIONS[name]
     if given.protocol not in kind.protocols:
         return "protocol", f"{name} runs over {' and '.join(kind.protocols)} only"
@@ -83,7 +83,7 @@ def check(name: str, given: FlowRequest) -> Problem:
 
 
 def make(name: str, given: FlowRequest) -> Application:
-    """The application of one flow; its settings have been checked.
+    """Return the application of one flow; its settings have been checked.
 
     Raises
     ------

@@ -118,7 +118,7 @@ class AppSetting(Setting):
         return found
 
     def show(self, value: Any) -> str:
-        """A value in words."""
+        """Return a value in words."""
         if not isinstance(self.of, Quantity):
             return value
         show = self.of.shown
@@ -138,7 +138,7 @@ class AppSetting(Setting):
 
 
 def _distribution(of: Quantity, given: Mapping[str, Any]) -> Distribution:
-    """A distribution as TOML and NetSpec write it: its name and its parameters."""
+    """Return a distribution as TOML and NetSpec write it: its name and its parameters."""
     name = given.get("distribution")
     if name not in DISTRIBUTIONS:
         wrong = "a distribution is missing;" if name is None else f"unknown distribution {name!r};"
@@ -316,11 +316,11 @@ class ApplicationSpec:
         return values
 
     def ends(self, given: Mapping[str, Any]) -> bool:
-        """A flow with these settings ends by itself, whatever its size and duration."""
+        """Return a flow with these settings ends by itself, whatever its size and duration."""
         return any(given.get(setting.name) is not None for setting in self.settings if setting.ends)
 
     def settings_text(self, values: Mapping[str, Any]) -> str:
-        """The settings that are given, in words: ``(block 18.6 kB, period 30 ms)``."""
+        """Return the settings that are given, in words: ``(block 18.6 kB, period 30 ms)``."""
         parts: list[str] = []
         for setting in self.settings:
             value = values[setting.name]

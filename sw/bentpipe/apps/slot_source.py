@@ -38,11 +38,11 @@ class SlotSource(BlockSource):
         return -(-self.slot * _BITS_A_CELL_PS // self.rate_bps) + _HALF_TICK_PS
 
     def first_slot(self, now_ps: int) -> int:
-        """The first slot that begins at this time or later."""
+        """Return the first slot that begins at this time or later."""
         return -(-now_ps * self.rate_bps // _BITS_A_CELL_PS)
 
     def slot_behind(self, now_ps: int) -> int:
-        """The first slot that begins behind this time, as :meth:`slot_ps` has it."""
+        """Return the first slot that begins behind this time, as :meth:`slot_ps` has it."""
         return (now_ps - _HALF_TICK_PS) * self.rate_bps // _BITS_A_CELL_PS + 1
 
     def draw(self) -> int:

@@ -46,12 +46,12 @@ class Packet:
 
 
 def find(name: str, folder: Path | None) -> Path:
-    """A file, named from the folder of the experiment on."""
+    """Return a file, named from the folder of the experiment on."""
     return Path(name) if folder is None else folder / name
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -127,7 +127,7 @@ def _number(text: str, place: str, most: float) -> float:
 
 
 def _packet(link: int, time_ps: int, octets: int, data: bytes, name: str) -> Packet:
-    """A packet of a capture, without what is before its IP header."""
+    """Return a packet of a capture, without what is before its IP header."""
     if link not in _HEADERS:
         known = ", ".join(str(each) for each in _HEADERS)
         raise ValueError(f"{name}: link type {link} is not among those that can be read: {known}")

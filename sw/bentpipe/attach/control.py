@@ -108,7 +108,7 @@ class Control:
             self.link.unlink(missing_ok=True)
 
     def wanted(self, what: str, now_s: float) -> bool:
-        """Whether somebody is to be told of this now."""
+        """Return whether somebody is to be told of this now."""
         return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
 
     def tell(self, what: str, content: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ class Control:
             self._clients.discard(client)
 
     def _subscription(self, client: _Client, line: bytes) -> str:
-        """The answer to ``subscribe`` and ``unsubscribe``; "" to others."""
+        """Return the answer to ``subscribe`` and ``unsubscribe``; "" to others."""
         try:
             given = json.loads(line)
         except ValueError:

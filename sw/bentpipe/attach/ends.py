@@ -87,7 +87,7 @@ def parse_end(text: str, option: str) -> End:
 
 
 def _namespace(name: str, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
-    """A network namespace with an interface eth0; its other end is in a namespace without a name."""
+    """Return a network namespace with an interface eth0; its other end is in a namespace without a name."""
     if (kernel.NAMESPACES / name).exists():
         raise BentpipeError(f"the network namespace {name} already exists; give another name, or: ip netns del {name}")
     try:

@@ -74,7 +74,7 @@ def enter(namespace: int) -> None:
 
 
 def namespace_fd(name: str = "") -> int:
-    """A network namespace by its name; the present one without."""
+    """Return a network namespace by its name; the present one without."""
     try:
         return os.open(NAMESPACES / name if name else "/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -112,7 +112,7 @@ def fresh_namespace() -> Iterator[None]:
 
 
 def ip(*arguments: str) -> str:
-    """What ``ip`` prints.
+    """Return what ``ip`` prints.
 
     Raises
     ------
@@ -130,8 +130,8 @@ def ip(*arguments: str) -> str:
 
 
 def offloads_off(interface: str) -> list[int]:
-    """What the kernel would do for whole batches of segments isn't done; what an interface can't change stays. What was
-    on before, for :func:`offloads_on`."""
+    """Return what the kernel would do for whole batches of segments isn't done; what an interface can't change stays.
+    What was on before, for :func:`offloads_on`."""
     on = [command for command in _OFF.values() if _offload(interface, command - 1)]
     return [command for command in on if _offload(interface, command) is not None]
 
@@ -143,7 +143,7 @@ def offloads_on(interface: str, commands: Iterable[int]) -> None:
 
 
 def _offload(interface: str, command: int, value: int = 0) -> int | None:
-    """The value behind a command of ``linux/ethtool.h``; None where it can't be done."""
+    """Return the value behind a command of ``linux/ethtool.h``; None where it can't be done."""
     asked = ctypes.create_string_buffer(struct.pack("II", command, value))
     request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, suppress(OSError):
@@ -164,7 +164,7 @@ def stamped(made: socket.socket) -> socket.socket:
 
 
 def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
-    """All frames that come at an interface, and the way out of it.
+    """Return all frames that come at an interface, and the way out of it.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
 
 
 def open_device(name: str, tap: bool) -> int:
-    """A new TUN or TAP device, which goes when its file descriptor is closed.
+    """Return a new TUN or TAP device, which goes when its file descriptor is closed.
 
     Raises
     ------

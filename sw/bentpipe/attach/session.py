@@ -445,7 +445,7 @@ class Session:
         return self._built.counters()
 
     def losses(self) -> list[dict[str, Any]]:
-        """The loss ledger so far."""
+        """Return the loss ledger so far."""
         assert self._built is not None
         return self._built.ledger()
 
@@ -455,7 +455,7 @@ class Session:
         return {name.removesuffix(".queue"): n for name, n in self._built.samples().items() if name.endswith(".queue")}
 
     def lateness(self) -> dict[str, Any]:
-        """How far behind the simulation is, in ms, and packets that were late, by end."""
+        """Return how far behind the simulation is, in ms, and packets that were late, by end."""
         assert self.attachment is not None
         ends = {}
         for host, number in self.numbers.items():
@@ -465,11 +465,11 @@ class Session:
         return {"behind_ms": behind() / 1e6, "behind_most_ms": behind(most=True) / 1e6, "late": ends}
 
     def passing(self, now_ps: int) -> dict[str, Any]:
-        """What :meth:`now` has, with the time in s."""
+        """Return what :meth:`now` has, with the time in s."""
         return {"time_s": now_ps / 1e12, **self.now()}
 
     def described(self) -> dict[str, Any]:
-        """What the session is; any thread may ask."""
+        """Return what the session is; any thread may ask."""
         ends = {host: {"where": end.where, "address": end.address} for host, end in self.opened.items()}
         return {
             "protocol": VERSION,
@@ -523,7 +523,7 @@ class Session:
         }
 
     def report(self, now_ps: int) -> dict[str, Any]:
-        """What came of the ends so far, as ``result.json`` has it."""
+        """Return what came of the ends so far, as ``result.json`` has it."""
         assert self.attachment is not None
         rows = [self._row(host) for host in self.numbers]
         return {
@@ -550,7 +550,7 @@ class Session:
         return {"simulation": here, "doors": together - here}
 
     def _row(self, host: str) -> dict[str, Any]:
-        """What came of an end: where it is, how far it is from others, what :func:`end_row` has."""
+        """Return what came of an end: where it is, how far it is from others, what :func:`end_row` has."""
         assert self.attachment is not None
         opened = self.opened.get(host)
         coming = [vc for vc in map(self.experiment.vcs.__getitem__, self.attached.vcs) if vc.path[-1] == host]

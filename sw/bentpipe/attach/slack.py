@@ -80,7 +80,7 @@ class Slack:
 def take_slack(
     experiment: Experiment, attached: Sequence[str], vcs: Sequence[int], computing_ps: int, release_ps: int
 ) -> tuple[Experiment, Slack]:
-    """The experiment with shorter lines, and how.
+    """Return the experiment with shorter lines, and how.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def take_slack(
 
 
 def _least_delays(experiment: Experiment) -> dict[str, int]:
-    """The least delay that each line ever has, one way."""
+    """Return the least delay that each line ever has, one way."""
     extremes = (extreme for profile in experiment.profiles for extreme in profile.extremes)
     networks = (experiment.network, *(change.network for change in (*experiment.events, *extremes)))
     found: dict[str, int] = {}
@@ -137,7 +137,7 @@ def _least_delays(experiment: Experiment) -> dict[str, int]:
 
 
 def _lines(network: NetworkSpec, vc: VcSpec) -> Iterator[LineSpec]:
-    """The lines between switches that a VC passes."""
+    """Yield the lines between switches that a VC passes."""
     for here, after in itertools.pairwise(vc.path[1:-1]):
         ends = {here, after}
         yield next(line for line in network.lines if {end.switch for end in line.ends} == ends)
@@ -154,7 +154,7 @@ def _delay(network: NetworkSpec, vc: VcSpec) -> int:
 
 
 def shortened(experiment: Experiment, slack: Slack) -> Experiment:
-    """The experiment, its events and profiles, with paths that are shorter by the slack; errors as of
+    """Return the experiment, its events and profiles, with paths that are shorter by the slack; errors as of
     :func:`take_slack`."""
 
     def changed(network: NetworkSpec) -> NetworkSpec:

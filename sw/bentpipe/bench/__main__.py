@@ -118,13 +118,13 @@ def _built(what: str, size: int) -> building.Built:
 
 
 def _begun(case: str) -> Network:
-    """The network of a case without hosts."""
+    """Return the network of a case without hosts."""
     kind, _, what = case.partition("-")
     return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)
 
 
 def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
-    """What a process measures."""
+    """Return what a process measures."""
     from bentpipe.compiled import describe
 
     kind, _, what = case.partition("-")
@@ -192,7 +192,7 @@ def _short(form: str) -> str:
 
 
 def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
-    """What a process of its own measures, with the hosts in this form; None if it fails."""
+    """Return what a process of its own measures, with the hosts in this form; None if it fails."""
     print(f"{case}, hosts {form} ...", file=sys.stderr)
     command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(seconds)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENTPIPE_HOSTS": form}
@@ -223,7 +223,7 @@ def _count_table(counted: counts.Counted) -> None:
 
 
 def _beside(seconds: float) -> beside.Turns | str:
-    """What ns-3 takes in turns with us, or why it isn't asked."""
+    """Return what ns-3 takes in turns with us, or why it isn't asked."""
 
     def ours() -> dict[str, float]:
         found = _process("hosts-1flow", "auto", seconds)

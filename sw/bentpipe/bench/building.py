@@ -46,7 +46,7 @@ class Built(NamedTuple):
 
 
 def document(what: str, size: int) -> str:
-    """An experiment's file with ``size`` of what grows."""
+    """Return an experiment's file with ``size`` of what grows."""
     pairs, copies = (size, 1) if what == "hosts" else (5, size // 5)
     parts = [f'[experiment]\nid = "built"\ntitle = "{size} {what}"\nduration = "1 ms"\n']
     for k in range(pairs):

@@ -80,7 +80,7 @@ GOALS = {
 
 
 def _experiment(flows: str, *settings: str) -> Experiment:
-    """The experiment of ``FLOWS.toml`` beside this file."""
+    """Return the experiment of ``FLOWS.toml`` beside this file."""
     return load(str(Path(__file__).with_name(f"{flows}.toml")), settings)
 
 
@@ -100,7 +100,7 @@ def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
 
 
 def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], object]:
-    """What has time pass, with rows of profiles as a run has them."""
+    """Return what has time pass, with rows of profiles as a run has them."""
     if not experiment.profiles:
         return built.engine.run
     overrides = Overrides(experiment, built.change, feed=RowFeed.of(experiment, built.network), adopt=built.adopt)
@@ -189,7 +189,7 @@ def _sonet(sts: int) -> Network:
 
 
 def network_of(case: str) -> Network:
-    """The network of a case without hosts, begun."""
+    """Return the network of a case without hosts, begun."""
     kind, what = case.split("-")
     if what == "15flows":
         return _fifteen()

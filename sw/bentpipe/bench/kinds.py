@@ -26,7 +26,7 @@ def kind_of(file: str) -> str:
 
 
 def evaluated(network: Network) -> Counter[str]:
-    """How often the nodes of each kind were evaluated so far."""
+    """Return how often the nodes of each kind were evaluated so far."""
     found: Counter[str] = Counter()
     stats = network.stats()
     for node in network.nodes:

@@ -24,8 +24,8 @@ _MOST: Final = 10_000_000
 
 
 def sampled(work: Callable[[], object]) -> dict[str, float]:
-    """The share of each program and library in the time of some work, by its file; "" is none (the kernel's page of
-    clocks).
+    """Return the share of each program and library in the time of some work, by its file; "" is none (the kernel's page
+    of clocks).
 
     Raises
     ------

@@ -63,7 +63,7 @@ def _run_s(point: Point) -> float:
 
 
 def network_at(point: Point) -> Network:
-    """The network, begun."""
+    """Return the network, begun."""
     network = Network(seed=1)
     sending: list[tuple[int, int, int]] = []
     paths = range(point.full + point.idle)

@@ -78,7 +78,7 @@ def write_capsule(folder: Path, out: Path) -> dict[str, Any]:
         There is no run in the folder that can be done again, or a file that one needs is missing.
     """
     if out.exists():
-        raise BentpipeError(f"{out}: is there already; give another --out")
+        raise BentpipeError(f"{out}: already exists; give another --out")
     side = read_side([folder])
     work = out.with_name(f".{out.name}.part")
     shutil.rmtree(work, ignore_errors=True)
@@ -150,7 +150,7 @@ def _put_run(run: Run, name: str, work: Path) -> dict[str, Any]:
 
 
 def _input(summary: Mapping[str, Any], inputs: Path) -> dict[str, Any]:
-    """The document of a run by itself: its case is no case any more, files that it names are beside it."""
+    """Return the document of a run by itself: its case is no case any more, files that it names are beside it."""
     document = json.loads(json.dumps(summary["configuration"]))
     case = summary["case"]["name"] if summary.get("case") else ""
     for key in ("case", "axis", "open"):
@@ -171,7 +171,7 @@ def _input(summary: Mapping[str, Any], inputs: Path) -> dict[str, Any]:
 
 
 def _beside(summary: Mapping[str, Any], name: str) -> Path:
-    """A file that an experiment names."""
+    """Return a file that an experiment names."""
     path = find(summary["file"]).parent / name
     if not path.is_file():
         raise BentpipeError(f"{path}: is missing, and {summary['id']} needs it")
@@ -226,7 +226,7 @@ This command does all of them again and compares every figure:
 
 
 def _metadata(work: Path, about: Mapping[str, Any], date: str) -> dict[str, Any]:
-    """The RO-Crate's description: itself, the software, and each file."""
+    """Return the RO-Crate's description: itself, the software, and each file."""
     files = [path for path in sorted(work.rglob("*")) if path.is_file()]
     parts = [{"@id": path.relative_to(work).as_posix()} for path in files]
     software = {

@@ -29,7 +29,7 @@ _MOST_OCTETS: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of doing a run again.
+    """The outcome of repeating a run.
 
     Members
     -------
@@ -50,7 +50,7 @@ class Outcome:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The folder of a capsule; a zip file is unpacked for as long.
+    """Give the folder of a capsule; a zip file is unpacked for as long.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _again(folder: Path, run: Mapping[str, Any], other: str) -> Outcome:
 
 
 def _figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The numbers and texts of a result, with their places."""
+    """Yield the numbers and texts of a result, with their places."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _figures(each, f"{name}.{key}" if name else str(key))

@@ -16,7 +16,7 @@ KINDS: Final = ("ip", "pdus", "cells")
 
 @dataclass(frozen=True, slots=True)
 class CaptureSpec:
-    """What to capture, and where.
+    """The kind and place of a capture.
 
     Members
     -------

@@ -115,7 +115,7 @@ class SoftwareAnalyser:
         self._least, self._most, self._reference = _WORD - 1, 0, -1
 
     def take(self, payload: bytes, tick: int) -> None:
-        """A cell came in this tick."""
+        """Take a cell that came in this tick."""
         self._counts["received"] += 1
         try:
             cell = unpack(payload)
@@ -147,7 +147,7 @@ class SoftwareAnalyser:
         self._block[what] += cells
 
     def _in_order(self, number: int, gap: int) -> None:
-        """A cell in order behind a gap that begins with ``number``."""
+        """Count a cell in order behind a gap that begins with ``number``."""
         errored = min(gap, self._pending)
         self._add("misinserted", self._pending - errored)
         self._pending = 0

@@ -113,7 +113,7 @@ def _names(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _all() -> tuple[list[str], list[str]]:
-    """The experiments of the catalogue that can be explained, and why others with published figures can't."""
+    """Return the experiments of the catalogue that can be explained, and why others with published figures can't."""
     from bentpipe.experiment.document.catalogue import catalogue, read_extended
 
     found, left = [], []

@@ -25,7 +25,7 @@ def shape_option(parser: argparse.ArgumentParser) -> None:
 
 
 def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
-    """The shape that these options give a kind of node.
+    """Return the shape that these options give a kind of node.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def draw_published(side: Side, folder: Path) -> list[str]:
 
 
 def draw_beside(ours: Side, theirs: Side, folder: Path) -> list[str]:
-    """A chart over the cases that both have, or where there are none the first runs over time."""
+    """Return a chart over the cases that both have, or where there are none the first runs over time."""
     pairs = pairs_of(ours, theirs)
     if all(one.first.case for one, _ in pairs) and len(pairs) > 1:
         points = [

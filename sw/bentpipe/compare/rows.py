@@ -96,7 +96,7 @@ def _only(groups: Iterable[SeedGroup], name: Any) -> dict[Any, SeedGroup]:
 
 
 def different(ours: SeedGroup, theirs: SeedGroup) -> list[dict[str, Any]]:
-    """What was set differently: each key with our value and theirs; the time limit, too."""
+    """Return what was set differently: each key with our value and theirs; the time limit, too."""
     one, two = (document_of(group.first.summary) for group in (ours, theirs))
     found = [{"key": change.key, "ours": change.new, "theirs": change.old} for change in changes_between(two, one, {})]
     limits = [group.first.limit_ps for group in (ours, theirs)]
@@ -137,8 +137,8 @@ def groups_text(groups: Iterable[SeedGroup]) -> str:
 
 
 def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """A row for each figure of each pair: both means with their intervals, the error of ours, the interval of the
-    difference where both have several seeds.
+    """Return a row for each figure of each pair: both means with their intervals, the error of ours, the interval of
+    the difference where both have several seeds.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def _mean(mean: Mean) -> dict[str, Any]:
 
 
 def against_published(side: Side) -> list[dict[str, Any]]:
-    """A row for each published figure of the experiments that have run: measured, predicted, ours with its interval,
-    the error of ours and of the authors' own prediction. Of a withheld one, ours.
+    """Return a row for each published figure of the experiments that have run: measured, predicted, ours with its
+    interval, the error of ours and of the authors' own prediction. Of a withheld one, ours.
 
     What is published of several trials (``over``) is held against the same of ours: their best, their standard
     deviation. One run is one trial: where the average of the same trials is published, the best has no error then. A
@@ -293,7 +293,7 @@ class Errors:
 
 
 def errors_of(name: str, rows: Iterable[Mapping[str, Any]], near_percent: int = 25) -> Errors | None:
-    """The errors of rows that have one, runs with changed settings left out; None if none has."""
+    """Return the errors of rows that have one, runs with changed settings left out; None if none has."""
     found = [row for row in rows if row["error_percent"] is not None and "changed" not in row["remarks"]]
     if not found:
         return None

@@ -123,7 +123,7 @@ class SeedGroup:
         return not NOT_COMPARED.intersection(self.remarks)
 
     def values(self, metric: str) -> list[float]:
-        """A figure of each run that has it."""
+        """Return a figure of each run that has it."""
         found = (run.figures.get(metric) for run in self.runs)
         return [value for value in found if value is not None]
 
@@ -243,7 +243,7 @@ def grouped(runs: Iterable[Run]) -> tuple[SeedGroup, ...]:
 
 
 def _over_grouped(found: Iterable[OverCases]) -> tuple[tuple[OverCases, ...], ...]:
-    """The same for figures of all cases together."""
+    """Return the same for figures of all cases together."""
     groups: dict[str, dict[int, OverCases]] = {}
     for each in sorted(found, key=lambda each: (each.set_key, each.started)):
         groups.setdefault(each.set_key, {})[each.summary["seed"]] = each

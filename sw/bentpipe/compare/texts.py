@@ -56,7 +56,7 @@ class Comparison:
         return "\n".join([*parts, *(f"- {note}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """The rows, their figures as numbers."""
+        """Return the rows, their figures as numbers."""
         flat = [_flat(row) for row in self.data["rows"]]
         out = io.StringIO()
         writer = csv.DictWriter(out, [*dict.fromkeys(name for row in flat for name in row)], lineterminator="\n")
@@ -87,7 +87,7 @@ def _with_half(value: float | None, half: float | None) -> str:
 
 
 def _case(row: Mapping[str, Any]) -> str:
-    """The case, and what was set otherwise in its runs."""
+    """Return the case, and what was set otherwise in its runs."""
     return "; ".join(filter(None, (row["case"], *row["changes"])))
 
 
@@ -143,7 +143,7 @@ def side_comparison(
 
 
 def _sums_of_kind(kind: str, name: str, near: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[Errors]:
-    """The errors of the figures of one kind, of one flow or of several."""
+    """Yield the errors of the figures of one kind, of one flow or of several."""
     some = [row for row in rows if row["kind"] == kind and (row["flows"] > 1) == (name == _SEVERAL)]
     found = errors_of(f"{kind.capitalize()}, {name}", some, near)
     if found:
@@ -208,8 +208,8 @@ def published_comparison(
     notes = [_errors_text(found) for found in sums]
     if any(row["error_percent"] is None and not row["withheld"] for row in rows):
         notes.append(
-            "Without an error: runs that were shortened, unfinished or failed, the spread of one run, and the best of "
-            "one run where the average is published, too."
+            "Without an error: shortened, unfinished and failed runs, and the spread of one run. Also the best of one "
+            "run where the average is published, too."
         )
     notes += remarks
     data = {"ours": side, "rows": rows, "orders": orders, "errors": [_plain(found) for found in sums]}

@@ -130,14 +130,14 @@ def experiment_of(folder: Path) -> Experiment:
     before = {row["name"]: row["sha256"] for row in summary.get("plugins", ())}
     for plugin in found.plugins:
         if before.get(plugin.name, plugin.sha256) != plugin.sha256:
-            raise BentpipeError(f"{folder}: its plugin {plugin.name} is another one now: run it again")
+            raise BentpipeError(f"{folder}: its plugin {plugin.name} has changed: run it again")
     if found.document != summary["configuration"]:
         raise BentpipeError(f"{folder}: its experiment, {summary['file']}, has changed since: run it again")
     return found
 
 
 def parse_duration(text: str, who: str) -> int:
-    """A time to simulate, in ps; ``who`` gives it, for messages.
+    """Return a time to simulate, in ps; ``who`` gives it, for messages.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def parse_duration(text: str, who: str) -> int:
 
 
 def check_seed(seed: SupportsIndex, who: str) -> int:
-    """A seed, of whatever type of whole numbers (NumPy's, too), as an ``int``.
+    """Return a seed, of whatever type of whole numbers (NumPy's, too), as an ``int``.
 
     Raises
     ------
@@ -225,13 +225,13 @@ class _File:
             raise self.source.error(*found)
 
     def _rows(self, key: str) -> list[dict[str, Any]]:
-        """An array of tables of the document, which isn't checked yet; none if it is something else, which is said when
-        the document is read."""
+        """Return an array of tables of the document, which isn't checked yet; none if it is something else, which is
+        said when the document is read."""
         given = self.document.get(key)
         return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 
     def with_case(self, case: CaseTable, settings: Sequence[Assignment], options: _Options) -> Experiment:
-        """The experiment with the values of a case, and its own published figures."""
+        """Return the experiment with the values of a case, and its own published figures."""
         own = [Assignment("set", key, value) for key, value in case.set.items()]
         try:
             document, touched = assigned(self.document, own, self.source.name)
@@ -306,7 +306,7 @@ def _load_plugins(document: dict[str, Any], source: Source) -> list[str]:
 
 
 def _uses(experiment: Experiment, plugin: plugins.Plugin) -> bool:
-    """Whether an experiment uses something of an installed package."""
+    """Return whether an experiment uses something of an installed package."""
     flows = experiment.flows
     if any(flow.app in plugin.applications or (flow.tcp and flow.tcp.growth in plugin.growths) for flow in flows):
         return True

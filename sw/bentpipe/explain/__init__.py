@@ -1,1 +1,1 @@
-"""What the published figures hang on: open parameters of experiments, and the ranges that they span."""
+"""Causes behind the published figures: open parameters of experiments, and the ranges that they span."""

@@ -1,4 +1,4 @@
-"""What open parameters make of published figures: ranges, the strongest parameters, a verdict for each figure."""
+"""Effects of open parameters on published figures: ranges, the strongest parameters, a verdict for each figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Point:
     figures: tuple[float, ...]
 
     def of(self, over: str) -> float:
-        """The mean over the seeds, or the best of them."""
+        """Return the mean over the seeds, or the best of them."""
         return max(self.figures) if over == "best" else fmean(self.figures)
 
 
@@ -103,7 +103,8 @@ def _verdict(theirs: float, own: float, reached: Sequence[tuple[float, Mapping[s
 
 
 def _needed(theirs: float, own: float, reached: Sequence[tuple[float, Mapping[str, str]]]) -> dict[str, str]:
-    """The values that all runs share which are on the other side of the figure than the experiment's own settings."""
+    """Return the values that all runs share which are on the other side of the figure than the experiment's own
+    settings."""
     beyond = [values for value, values in reached if (value - theirs) * (own - theirs) <= 0]
     if not beyond or own == theirs:
         return {}

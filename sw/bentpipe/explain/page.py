@@ -1,4 +1,4 @@
-"""What was explained, as a page: a table of all figures, and the parameters and charts of each experiment."""
+"""Page of the explained experiments: a table of all figures, and the parameters and charts of each experiment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = ("experiment", "figure", "unit", "measured", "predicted", "as it is", 
 
 
 def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """A row for each published figure."""
+    """Return a row for each published figure."""
     return [
         [
             each["id"],
@@ -32,14 +32,14 @@ def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 
 def summary_text(found: Sequence[Mapping[str, Any]]) -> str:
-    """How many figures are inside their ranges."""
+    """Return how many figures are inside their ranges."""
     figures = [figure for each in found for figure in each["figures"]]
     inside = sum(figure["inside"] for figure in figures)
     return f"{inside} of {len(figures)} figures are inside the range of the two strongest open parameters."
 
 
 def page(found: Sequence[Mapping[str, Any]], left: Sequence[str], pictures: str) -> str:
-    """The page in Markdown.
+    """Return the page in Markdown.
 
     Parameters
     ----------

@@ -120,7 +120,8 @@ class Study:
     def _plan(
         self, subsets: Iterable[tuple[Parameter, ...]], cases: Sequence[str], seeds: Sequence[int], quick: bool
     ) -> Plan:
-        """The runs of all combinations of each subset's values; what is the same as an earlier run is left out."""
+        """Yield the runs of all combinations of each subset's values; what is the same as an earlier run is left
+        out."""
         found: dict[str, PlannedRun] = {}
         named = [case for case in cases if case]
         for subset in subsets:
@@ -131,7 +132,7 @@ class Study:
         return self._over(found.values(), seeds)
 
     def _over(self, runs: Iterable[PlannedRun], seeds: Sequence[int]) -> Plan:
-        """A plan whose table has a column for each open parameter."""
+        """Return a plan whose table has a column for each open parameter."""
         own = dict.fromkeys((parameter.key for parameter in self.parameters), OWN)
         filled = tuple(replace(run, values=own | run.values) for run in runs)
         axes = tuple(Axis(parameter.key, (OWN, *parameter.values)) for parameter in self.parameters)
@@ -185,7 +186,7 @@ def _not_explained(row: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value of a catalogue file as ``--set`` has it."""
+    """Return a value of a catalogue file as ``--set`` has it."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {_quoted(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):

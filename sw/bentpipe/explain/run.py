@@ -35,7 +35,7 @@ Told = Callable[[int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the runs of a study are done; members as the options of ``bentpipe explain``."""
+    """Options of a study's runs; members as the options of ``bentpipe explain``."""
 
     seeds: tuple[int, ...] = ()
     samples: int = 0
@@ -126,7 +126,7 @@ class _Sweep:
         self._runs = [(run, read_above(path / RUNS / run.folder)) for run in plan.runs]
 
     def points(self, figure: Figure) -> list[Point]:
-        """The figure of each combination of values, over the seeds."""
+        """Return the figure of each combination of values, over the seeds."""
         found: dict[tuple[tuple[str, str], ...], tuple[Mapping[str, str], list[float]]] = {}
         for run, summary in self._runs:
             if run.experiment.case != figure.case:

@@ -92,7 +92,7 @@ class IdealWire:
 
 
 def _seconds_of(used: IdealWire) -> float:
-    """What a wire took that was used like this: the same calls without hosts."""
+    """Return what a wire took that was used like this: the same calls without hosts."""
     wire = IdealWire(134_000_000, 10_000_000_000)
     head = bytes(48)
     start = time.process_time()

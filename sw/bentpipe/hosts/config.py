@@ -22,7 +22,7 @@ _MTU: Final = COUNT.within(104, 65527)
 
 
 def profile_titles() -> dict[str, str]:
-    """The published hosts, by name."""
+    """Return the published hosts, by name."""
     return {name: profile.title for name, profile in load_profiles().items()}
 
 
@@ -92,7 +92,7 @@ def host_clock(config: HostConfig) -> HostClock:
 
 
 def _of(config: HostConfig, name: str) -> Any:
-    """A setting of a host, or else its profile's; 0 without one."""
+    """Return a setting of a host, or else its profile's; 0 without one."""
     value = getattr(config, name)
     if value is None:
         value = 0 if config.profile is None else getattr(profile(config.profile), name)

@@ -323,7 +323,7 @@ class DatagramReceiver(TransportEndpoint):
         return sender.dropped + sender.number - self.received - under_way
 
     def _whole(self, number: int) -> int:
-        """The number that is this modulo 2**32, the nearest to the one that is expected."""
+        """Return the number that is this modulo 2**32, the nearest to the one that is expected."""
         ahead = (number - self.next + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
         return self.next + ahead
 

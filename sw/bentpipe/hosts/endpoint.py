@@ -51,7 +51,7 @@ class TransportEndpoint(Timer):
         """BSD's slow timer: tick number ``tick`` of the host."""
 
     def next_tick(self) -> int:
-        """The slow tick that it waits for; 0 for none."""
+        """Return the slow tick that it waits for; 0 for none."""
         return 0
 
     def wake(self) -> None:

@@ -62,7 +62,7 @@ class Engine:
         return self.scheduler.now
 
     def add_host(self, config: HostConfig, nic: int) -> Host:
-        """A host at this interface of the network."""
+        """Return a host at this interface of the network."""
         if nic in self._by_nic:
             raise ValueError(f"interface {nic} already belongs to host {self._by_nic[nic].name}")
         costs, clock = host_costs(config), host_clock(config)
@@ -87,7 +87,7 @@ class Engine:
         app: Application | None = None,
         start_ps: int = 0,
     ) -> Flow:
-        """An application whose connections carry data from ``source`` to ``sink``.
+        """Return an application whose connections carry data from ``source`` to ``sink``.
 
         ``source_vc`` and ``sink_vc`` are the VCs on which each sends; ``sink_tcp`` is ``tcp`` if not given;
         without an application the source only connects.
@@ -129,8 +129,8 @@ class Engine:
         return flow
 
     def add_oam_end(self, host: Host, point: EndPoint, receives: int, sends: int) -> OamEnd:
-        """An end of OAM flows at a host, of the VC on which it ``receives`` and that on which it ``sends`` (-1: none);
-        the network's interfaces send single cells."""
+        """Return an end of OAM flows at a host, of the VC on which it ``receives`` and that on which it ``sends`` (-1:
+        none); the network's interfaces send single cells."""
         end = OamEnd(self.scheduler, self.network, host.interface.nic, point, receives, sends)
         if receives >= 0:
             host.oam[receives] = end
@@ -175,7 +175,7 @@ class Engine:
     def _sites(
         self, name: str, source: Host, sink: Host, source_vc: int, sink_vc: int, app: Application
     ) -> tuple[HostSite, HostSite]:
-        """The hosts of a new flow."""
+        """Return the hosts of a new flow."""
         if source is sink:
             raise ValueError(f"flow {name}: source and sink are the same host {source.name}")
         if app in self._applications:

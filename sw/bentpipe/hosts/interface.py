@@ -38,7 +38,7 @@ class Interface:
         self._first_put_ps: int = -1  # when a PDU was first given to the network; -2 once one was reported as sent
 
     def admit(self) -> bool:
-        """Whether the queue takes one more PDU (else ENOBUFS); counts it."""
+        """Return whether the queue takes one more PDU (else ENOBUFS); counts it."""
         if self.limit:
             if self.queued >= self.limit:
                 if self._first_put_ps >= 0 and self.scheduler.now - self._first_put_ps > _SENT_WITHIN_PS:

@@ -114,8 +114,8 @@ class Machine:
         return self._closed
 
     def port(self, remote: int, remote_port: int) -> int:
-        """A port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that is
-        free again."""
+        """Return a port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that
+        is free again."""
         for _ in range(_FIRST_PORT, _LAST_PORT + 1):
             port = self.ports(1)
             key = remote_key(remote, remote_port, port)
@@ -127,7 +127,7 @@ class Machine:
         )
 
     def ports(self, count: int) -> int:
-        """The first of ``count`` ports in a row, counted through and round."""
+        """Return the first of ``count`` ports in a row, counted through and round."""
         if self._next_port + count > _LAST_PORT + 1:
             self._next_port = _FIRST_PORT
         port = self._next_port

@@ -61,13 +61,13 @@ class HostProfile:
 
 @lru_cache(maxsize=1)
 def load_profiles() -> dict[str, HostProfile]:
-    """All profiles by name."""
+    """Return all profiles by name."""
     text = resources.files("bentpipe.hosts").joinpath("profiles.toml").read_text(encoding="utf-8")
     return {name: HostProfile(name=name, **values) for name, values in tomllib.loads(text).items()}
 
 
 def profile(name: str) -> HostProfile:
-    """The profile of this name; ValueError with the nearest known name if there is none."""
+    """Return the profile of this name; ValueError with the nearest known name if there is none."""
     known = load_profiles()
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)

@@ -97,7 +97,7 @@ class UdpPair(SocketPair):
             driver.connected(now_ps)
 
     def complete(self) -> bool:
-        """All that was sent is there, and what comes back."""
+        """Return all that was sent is there, and what comes back."""
         sent = self.socket.number
         for sink in self.sinks:
             if sink.received != sent:
@@ -235,11 +235,11 @@ class UdpFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> UdpReport:
-        """The flow as of ``end_ps``, the end of the run; with several sinks, to the first."""
+        """Return the flow as of ``end_ps``, the end of the run; with several sinks, to the first."""
         return self.report_of(0, self.name, self.sites[1], end_ps)
 
     def report_of(self, number: int, name: str, site: HostSite, end_ps: int) -> UdpReport:
-        """The flow to the sink with this number, which reports with this name."""
+        """Return the flow to the sink with this number, which reports with this name."""
         source = self.pair().socket
         sink = self.pair().sinks[number]
         back = self.pair().back

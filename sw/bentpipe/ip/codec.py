@@ -82,7 +82,7 @@ class TcpPath:
         self._pseudo_sum: i64 = (source + destination + 6 - 1) % 65535
 
     def encode(self, segment: Segment, identification: int) -> bytes:
-        """The SDU's octets up to the payload."""
+        """Return the SDU's octets up to the payload."""
         # Plain Python takes as long for each step of this as compiled code for all of it: so they are few.
         options = segment.options
         tcp_length: i64 = segment.length + 20
@@ -116,7 +116,7 @@ def _eight(high: i64, low: i64) -> i64:
 
 
 def _signed(number: i64) -> i64:
-    """The signed number of the same 32 bits."""
+    """Return the signed number of the same 32 bits."""
     return (number ^ _SIGN) - _SIGN
 
 
@@ -139,7 +139,7 @@ def encode_options(options: Options) -> bytes:
 
 
 def decode_options(octets: bytes, flags: int) -> Options | None:
-    """The options in ``octets``; None if they are malformed. What is unknown is skipped (RFC 1122 4.2.2.5).
+    """Return the options in ``octets``; None if they are malformed. What is unknown is skipped (RFC 1122 4.2.2.5).
 
     MSS, window scale and SACK-permitted count in a SYN only.
     """
@@ -179,5 +179,5 @@ def decode_options(octets: bytes, flags: int) -> Options | None:
 
 
 def address_text(address: int) -> str:
-    """An IPv4 address in the usual notation."""
+    """Return an IPv4 address in the usual notation."""
     return ".".join(str(octet) for octet in address.to_bytes(4, "big"))

@@ -76,7 +76,7 @@ class UdpPath:
         self._pseudo_sum = source + destination + PROTOCOL_UDP
 
     def encode(self, payload_octets: int, identification: int) -> bytes:
-        """The SDU's octets up to the payload; ValueError if the payload exceeds IP's 65507 octets."""
+        """Return the SDU's octets up to the payload; ValueError if the payload exceeds IP's 65507 octets."""
         length = 8 + payload_octets
         if not 8 <= length <= _MAX_LENGTH:
             raise ValueError(f"a datagram carries 0 to {_MAX_LENGTH - 8} octets, not {payload_octets}")
@@ -121,7 +121,7 @@ class Datagram:
 
 
 def decode_datagram(head: bytes, sdu_octets: int) -> Datagram | None:
-    """The headers at the start of an SDU of ``sdu_octets``; None if it holds no whole, undamaged UDP datagram.
+    """Return the headers at the start of an SDU of ``sdu_octets``; None if it holds no whole, undamaged UDP datagram.
     The UDP checksum is not checked."""
     if len(head) < UDP_PAYLOAD_AT:
         return None

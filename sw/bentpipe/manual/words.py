@@ -113,7 +113,7 @@ def netspec() -> dict[str, str]:
 
 
 def _distribution(name: str) -> tuple[str, str]:
-    """A distribution's name, and its parameters as scripts write them."""
+    """Return a distribution's name, and its parameters as scripts write them."""
     also = [(word, own) for (base, word), own in PARAMETERS_OF.items() if base == name]
     required = [
         " or ".join(f"`{word}`" for word in (own, *(word for word, of in also if of == own)))

@@ -120,7 +120,7 @@ HOST_ARGUMENTS: Final = {
 
 
 def _argument(setting: AppSetting) -> Argument:
-    """An argument of a test, which becomes a setting of an application."""
+    """Return an argument of a test, which becomes a setting of an application."""
     name, *also = setting.words()
     return Argument(
         name, "setting", setting.text, setting.unit, tuple(also), setting.choices, setting.required, setting

@@ -105,7 +105,7 @@ Given = dict[str, tuple[Any, Place]]
 
 
 def read_script(script: Script) -> FlowGroup:
-    """The connections of a script and their order.
+    """Return the connections of a script and their order.
 
     Raises
     ------
@@ -442,7 +442,7 @@ class _Reader:
         raise self.script.error(value.place, "expected a number")
 
     def _distribution(self, setting: AppSetting, name: str, arguments: Sequence[Parameter], place: Place) -> Any:
-        """A distribution, or a model of a source's traffic, as an experiment's file would have it."""
+        """Return a distribution, or a model of a source's traffic, as an experiment's file would have it."""
         model = MODELS.get(name.lower())
         if model is None and name not in DISTRIBUTIONS:
             raise self._unknown(place, "distribution", name, (*DISTRIBUTIONS, *(m.name for m in MODELS.values())))
@@ -462,7 +462,7 @@ class _Reader:
         return [given["min"], given["max"]]
 
     def _with_defaults(self, setting: AppSetting, model: Model, place: Place) -> dict[str, Any]:
-        """What a model has where a script gives no other."""
+        """Return what a model has where a script gives no other."""
         of = getattr(setting.of, "name", "")
         if model.of and model.of != of:
             raise self.script.error(place, f"{model.name} draws a {model.of}, and {setting.words()[0]!r} is a {of}")

@@ -183,7 +183,7 @@ _NAMES: Final = {
 
 
 def parse(script: Script) -> Block:
-    """The script's one block.
+    """Return the script's one block.
 
     Raises
     ------

@@ -23,12 +23,12 @@ def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
 
 
 def case_figure(summary: dict[str, Any]) -> Any | None:
-    """The plot; None if no case has run."""
+    """Return the plot; None if no case has run."""
     return chart_figure(case_chart(summary)) if summary["cases"] else None
 
 
 def case_chart(summary: dict[str, Any]) -> Chart:
-    """What the plot over the cases shows; at least one has run."""
+    """Return what the plot over the cases shows; at least one has run."""
     metrics = tuple(summary.get("shows") or (rate_of_all(summary["published"]),))
     rows = [row for row in summary["published"] if not NOT_COMPARED.intersection(row["remarks"])]
     return Chart(
@@ -54,7 +54,7 @@ def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, flo
 
 
 def _ours(summary: dict[str, Any]) -> str:
-    """What our figures are, for the legend."""
+    """Return what our figures are, for the legend."""
     changed = any(map(set_otherwise, (summary["changes"], *(case["changes"] for case in summary["cases"]))))
     words = ["ours", *(["shortened"] if summary["shortened"] else []), *(["changed"] if changed else [])]
     return ", ".join(words)

@@ -101,17 +101,17 @@ class Chart:
 
 
 def quantity(metrics: Sequence[str]) -> str:
-    """The label of the axis that has these figures, with the unit."""
+    """Return the label of the axis that has these figures, with the unit."""
     return _QUANTITIES.get(metrics[0].rpartition(".")[2], metrics[0])
 
 
 def mbps(metric: str, value: float) -> float:
-    """A figure in base units in that of its axis."""
+    """Return a figure in base units in that of its axis."""
     return value / 1e6 if quantity([metric]).endswith("(Mb/s)") else value
 
 
 def chart_figure(chart: Chart) -> Any:
-    """The chart as a figure."""
+    """Return the chart as a figure."""
     return _bars(chart) if all(point.at is None for point in chart.points) else _curves(chart)
 
 

@@ -85,7 +85,7 @@ def _by_flow(result: RunResult, last: str) -> dict[str, tuple[array[int], array[
 
 
 def _throughput(result: RunResult) -> Panel | None:
-    """What arrived at the sinks in order: each of a few flows, and all together."""
+    """Return what arrived at the sinks in order: each of a few flows, and all together."""
     delivered = _by_flow(result, "delivered")
     if not delivered:
         return None
@@ -208,7 +208,7 @@ def _many_windows(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int]
 
 
 def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[float], list[float]]:
-    """A window in kB, recorded when it changes, held to the end of the run."""
+    """Return a window in kB, recorded when it changes, held to the end of the run."""
     when, what = thin(*data)
     end = result.summary["time"]["simulated_s"]
     if when[-1] < end:
@@ -269,14 +269,14 @@ def _queues(result: RunResult) -> Panel | None:
 
 
 def _reactive(result: RunResult, port: str) -> ReactiveSettings:
-    """The settings of a load-reactive port."""
+    """Return the settings of a load-reactive port."""
     name, _, number = port.rpartition(":")
     switch = next(s for s in result.summary["resolved"]["network"]["switches"] if s["name"] == name)
     return ReactiveSettings(**switch["port_settings"][int(number)]["reactive"])
 
 
 def _capacities(result: RunResult) -> Panel | None:
-    """The capacity of load-reactive ports over time."""
+    """Return the capacity of load-reactive ports over time."""
     capacities = _of(result, "capacity")
     if not capacities:
         return None
@@ -295,7 +295,7 @@ def _capacities(result: RunResult) -> Panel | None:
 
 
 def _port_queues(result: RunResult) -> Panel | None:
-    """What waits at load-reactive ports, and their thresholds."""
+    """Return what waits at load-reactive ports, and their thresholds."""
     queues = _of(result, "port_queue")
     if not queues:
         return None

@@ -19,7 +19,7 @@ _PANELS: Final = (
 
 
 def _ports(result: RunResult, what: str) -> Iterator[tuple[str, list[list[int]]]]:
-    """The ports that have counted any, with their bins."""
+    """Yield the ports that have counted any, with their bins."""
     for node, counters in result.summary["counters"].items():
         for port, bins in enumerate(counters.get(f"{what}_by_port", ())):
             if bins:
@@ -27,7 +27,7 @@ def _ports(result: RunResult, what: str) -> Iterator[tuple[str, list[list[int]]]
 
 
 def _at_least(bins: Sequence[Sequence[int]]) -> tuple[list[float], list[float]]:
-    """The least values of the bins, and the share of cells in each and beyond."""
+    """Return the least values of the bins, and the share of cells in each and beyond."""
     cells = left = sum(count for _, count in bins)
     values, shares = [], []
     for least, count in bins:

@@ -64,7 +64,7 @@ def lay_out(figure: Any) -> None:
 
 
 def _head(axis: Any, room: float) -> float:
-    """What stands between a panel and its title, from below: note and legend. Its height in points."""
+    """Return what stands between a panel and its title, from below: note and legend. Its height in points."""
     from matplotlib.transforms import ScaledTranslation
 
     height = 0.0

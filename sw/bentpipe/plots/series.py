@@ -15,7 +15,7 @@ Points = tuple[list[float], list[float]]
 
 
 def rates(times: Sequence[int], counts: Sequence[int], bins: int = 240) -> Points:
-    """A count of octets over time as Mb/s: seconds (the middle of each bin) and rates.
+    """Return a count of octets over time as Mb/s: seconds (the middle of each bin) and rates.
 
     Samples are put together so that at most ``bins`` remain: a bin shows its mean, nothing is smoothed.
     """
@@ -31,7 +31,7 @@ def rates(times: Sequence[int], counts: Sequence[int], bins: int = 240) -> Point
 
 
 def bin_width(end_ps: int, interval_ps: int, bins: int) -> int:
-    """The least of 1, 2, 5, 10, 20, … intervals of which at most ``bins`` fill the time."""
+    """Return the least of 1, 2, 5, 10, 20, … intervals of which at most ``bins`` fill the time."""
     for exponent in itertools.count():
         for digit in (1, 2, 5):
             width = interval_ps * digit * 10**exponent
@@ -41,13 +41,13 @@ def bin_width(end_ps: int, interval_ps: int, bins: int) -> int:
 
 
 def increments(times: Sequence[int], counts: Sequence[int], edges: Sequence[int]) -> list[int]:
-    """How much a count grew between each two edges (ps). The count stands still before and after its samples."""
+    """Return how much a count grew between each two edges (ps). The count stands still before and after its samples."""
     at = [counts[max(0, bisect_right(times, edge) - 1)] if times else 0 for edge in edges]
     return [b - a for a, b in itertools.pairwise(at)]
 
 
 def held(times: Sequence[int], values: Sequence[int], at: Sequence[int]) -> list[int]:
-    """What a value was at given times (ps): that of the last sample before, 0 before the first."""
+    """Return what a value was at given times (ps): that of the last sample before, 0 before the first."""
     found = (bisect_right(times, moment) for moment in at)
     return [values[index - 1] if index else 0 for index in found]
 

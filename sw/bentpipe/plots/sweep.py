@@ -71,7 +71,7 @@ def asked_figures(summary: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Any | None:
-    """The plot, a panel for each kind of figure; None where there is nothing to draw."""
+    """Return the plot, a panel for each kind of figure; None where there is nothing to draw."""
     from matplotlib.figure import Figure
 
     over, label = swept_over(summary, rows)
@@ -114,7 +114,7 @@ def places_of_figure(
 def places(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: str, over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """The rows of a figure that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
+    """Return the rows of a figure that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["value"] is not None and row["verdict"] != "failed" and metric_name(row) == metric:
@@ -123,7 +123,7 @@ def places(
 
 
 def swept_over(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, str]:
-    """The column that goes along the horizontal axis, and its label: the last one of numbers."""
+    """Return the column that goes along the horizontal axis, and its label: the last one of numbers."""
     for axis in reversed(summary["axes"]):
         if axis["at"] is not None and len(axis["at"]) > 1:
             plain = f"{axis['key']}, {axis['unit']}" if axis["unit"] else axis["key"]
@@ -189,7 +189,7 @@ def _curves(axis: Any, found: Mapping[Place, Sequence[float]], kind: str, label:
 
 
 def _logarithmic(kind: str, values: Sequence[float]) -> bool:
-    """Whether a figure is drawn on a logarithmic axis: a ratio that is not 0 everywhere."""
+    """Return whether a figure is drawn on a logarithmic axis: a ratio that is not 0 everywhere."""
     known = metric_of(kind)
     return known is not None and known.ratio and any(value > 0 for value in values)
 

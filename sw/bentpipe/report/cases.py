@@ -59,8 +59,8 @@ _COLUMNS: Final = (
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What it says when these cases have run, and no other is going to: the cases, each with its figures, and the
-    published rows.
+    """Return what it says when these cases have run, and no other is going to: the cases, each with its figures, and
+    the published rows.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
 
 
 def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], status: str) -> list[dict[str, Any]]:
-    """The published figures of all cases together, beside ours."""
+    """Return the published figures of all cases together, beside ours."""
     if not head["over_cases"]:
         return []
     states = {"failed": status == "failed", "unfinished": status == "interrupted"}
@@ -123,13 +123,13 @@ def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], statu
 
 
 def _outcome(summary: dict[str, Any]) -> list[Any]:
-    """What tells runs apart: what each flow delivered and what it took, and where cells were dropped."""
+    """Return what tells runs apart: what each flow delivered and what it took, and where cells were dropped."""
     keys = ("octets_delivered", "goodput_bps", "segments_sent", "retransmits", "timeouts", "datagrams_sent")
     return [*([flow.get(key) for key in keys] for flow in summary["flows"]), summary["drops"]]
 
 
 def _remark(case: dict[str, Any]) -> str:
-    """What must stand beside a case's figures."""
+    """Return what must stand beside a case's figures."""
     remarks = []
     if case["shortened"]:
         remarks.append(f"shortened from {case['time']['full_s']:g} s")
@@ -194,7 +194,7 @@ def _theory(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What all cases were to come to."""
+    """Return what all cases were to come to."""
     return [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
 
 
@@ -208,7 +208,7 @@ def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True)
 
 
 def cases_html(summary: Mapping[str, Any]) -> str:
-    """The page above the cases' own reports."""
+    """Return the page above the cases' own reports."""
     s = dict(summary)
     sub = f"{len(s['cases'])} of {len(s['planned'])} cases; seed {s['seed']}"
     head = page_head(s, s["title"], sub, several_verdict(s))

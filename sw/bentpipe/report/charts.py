@@ -17,7 +17,7 @@ _PUBLISHED: Final = (("measured", "c1", "diamond"), ("predicted", "muted", "cros
 
 
 def chart_spec(chart: Chart) -> dict[str, Any] | None:
-    """A chart over its axis; None if no case has a place on it."""
+    """Return a chart over its axis; None if no case has a place on it."""
     at = {point.case: point.at for point in chart.points if point.at is not None}
     if not at:
         return None
@@ -53,7 +53,7 @@ def _value(point: Point, metric: str) -> float | None:
 
 
 def _around(low: float, high: float, log: bool) -> list[float]:
-    """A little more than from ``low`` to ``high``."""
+    """Return a little more than from ``low`` to ``high``."""
     if log:
         return [low / 1.2, high * 1.2]
     room = 0.04 * (high - low) or 0.5

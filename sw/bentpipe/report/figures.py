@@ -50,7 +50,7 @@ def _end(result: RunResult) -> float:
 
 
 def _figure(result: RunResult, title: str, y: Spec, series: list[Spec], **more: Any) -> Spec:
-    """A figure over time, with the moments at which something was changed."""
+    """Return a figure over time, with the moments at which something was changed."""
     marks = [event["at_s"] for event in result.summary.get("events", ())]
     return {"title": title, "x": _time(result), "y": y, "series": series, "marks": marks, **more}
 
@@ -65,7 +65,7 @@ def _points(curves: int) -> int:
 
 
 def _over(when: Iterable[float], what: Sequence[float | None], *, whole: bool = False) -> Spec:
-    """A curve's points: times as differences of microseconds, values with as many digits as are seen."""
+    """Return a curve's points: times as differences of microseconds, values with as many digits as are seen."""
     micro = [round(t * 1e6) for t in when]
     steps = [b - a for a, b in itertools.pairwise([0, *micro])]
     values = [None if v is None else int(v) if whole or v == int(v) else float(f"{v:.5g}") for v in what]
@@ -118,7 +118,7 @@ def _throughput(result: RunResult) -> Spec | None:
 
 
 def _to_hosts(result: RunResult) -> Spec | None:
-    """What left at the ends of attached hosts."""
+    """Return what left at the ends of attached hosts."""
     left = _of(result, "left")
     curves = {name: rates(*data, bins=_BINS) for name, data in left.items()}
     if not any(when for when, _ in curves.values()):
@@ -128,7 +128,7 @@ def _to_hosts(result: RunResult) -> Spec | None:
 
 
 def _late(result: RunResult) -> Spec | None:
-    """How many packets of attached hosts have been late."""
+    """Return how many packets of attached hosts have been late."""
     series = []
     for index, (name, data) in enumerate(_of(result, "late").items()):
         when, what = thin(*data, points=_points(FEW))
@@ -190,7 +190,7 @@ def _windows(result: RunResult) -> Spec | None:
 
 
 def _receiver(result: RunResult, top: int) -> list[Spec]:
-    """The receivers' window, if they have the same and congestion windows come near it."""
+    """Return the receivers' window, if they have the same and congestion windows come near it."""
     windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
     if len(windows) != 1 or (window := windows.pop()) > 1.5 * top:
         return []
@@ -198,7 +198,7 @@ def _receiver(result: RunResult, top: int) -> list[Spec]:
 
 
 def _held(result: RunResult, name: str, style: str, data: Series, curves: int, most: int | None = None) -> Spec:
-    """A window in kB, recorded when it changes, held to the end of the run; above ``most`` it isn't drawn."""
+    """Return a window in kB, recorded when it changes, held to the end of the run; above ``most`` it isn't drawn."""
     when, what = thin(*data, points=_points(curves))
     if when[-1] < _end(result):
         when, what = [*when, _end(result)], [*what, what[-1]]
@@ -207,7 +207,7 @@ def _held(result: RunResult, name: str, style: str, data: Series, curves: int, m
 
 
 def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[Spec]:
-    """How a value of many flows is spread, from when all have one: median, and bands around it."""
+    """Return how a value of many flows is spread, from when all have one: median, and bands around it."""
     begin_ps, end_ps = max(times[0] for times, _ in data.values()), round(_end(result) * _PS)
     edges = [begin_ps + (end_ps - begin_ps) * i // _BINS for i in range(_BINS + 1)]
     rows = [[value / unit for value in held(times, values, edges)] for times, values in data.values()]
@@ -382,7 +382,7 @@ def _plain(name: str, style: str, what: Sequence[float], share: Sequence[float],
 
 
 def _queue_shares(result: RunResult) -> Spec | None:
-    """The share of the time that at least so much was queued, of the samples."""
+    """Return the share of the time that at least so much was queued, of the samples."""
     series = []
     for index, (name, (times, values)) in enumerate(itertools.islice(_of(result, "queue").items(), FEW)):
         if len(times) > 2 and any(values):
@@ -394,7 +394,7 @@ def _queue_shares(result: RunResult) -> Spec | None:
 
 
 def _rtt_shares(result: RunResult) -> Spec | None:
-    """The share of measured round trips that took at most so long."""
+    """Return the share of measured round trips that took at most so long."""
     rtt = _by_flow(result, "rtt")
     if not rtt:
         return None
@@ -409,7 +409,7 @@ def _rtt_shares(result: RunResult) -> Spec | None:
 
 
 def _counted(what: str, unit: float, title: str, label: str, short: str) -> Maker:
-    """A histogram that switches counted cell by cell, of the first few ports."""
+    """Return a histogram that switches counted cell by cell, of the first few ports."""
 
     def make(result: RunResult) -> Spec | None:
         series = []
@@ -424,7 +424,7 @@ def _counted(what: str, unit: float, title: str, label: str, short: str) -> Make
 
 
 def _bursts(what: str, title: str, label: str) -> Maker:
-    """The share of loss bursts, or of gaps between them, that are at least so long, of the first few VCs."""
+    """Return the share of loss bursts, or of gaps between them, that are at least so long, of the first few VCs."""
 
     def make(result: RunResult) -> Spec | None:
         if result.losses is None:
@@ -462,7 +462,7 @@ OVER_TIME: Final[dict[str, Maker]] = {
 
 
 def _splitting(result: RunResult) -> Spec | None:
-    """How high the queue per cycle."""
+    """Return how high the queue per cycle."""
     split = result.summary.get("splitting")
     if not split:
         return None
@@ -484,7 +484,7 @@ def _splitting(result: RunResult) -> Spec | None:
 
 
 def _lateness(what: str) -> Maker:
-    """How far off the packets of attached hosts were."""
+    """Return how far off the packets of attached hosts were."""
 
     def make(result: RunResult) -> Spec | None:
         series = []

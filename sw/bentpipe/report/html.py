@@ -32,7 +32,7 @@ def table(
     links: Sequence[str] = (),
     classes: Sequence[str] = (),
 ) -> str:
-    """A table; its first ``left`` columns and those of ``TEXTS`` are texts, the column ``strong`` is bold.
+    """Return a table; its first ``left`` columns and those of ``TEXTS`` are texts, the column ``strong`` is bold.
 
     Parameters
     ----------
@@ -65,23 +65,23 @@ def table(
 
 
 def section(title: str, name: str, *parts: str) -> str:
-    """A part of a page that its contents list; nothing if there is nothing in it."""
+    """Return a part of a page that its contents list; nothing if there is nothing in it."""
     inside = "\n".join(filter(None, parts))
     return f'<section id="{name}"><h2>{html.escape(title)}</h2>\n{inside}\n</section>' if inside else ""
 
 
 def details(title: str, *parts: str) -> str:
-    """What is shown when asked for."""
+    """Return what is shown when asked for."""
     return f"<details><summary>{html.escape(title)}</summary>{''.join(parts)}</details>"
 
 
 def notes(summary: Mapping[str, Any]) -> str:
-    """What must stand beside the figures."""
+    """Return what must stand beside the figures."""
     return "\n".join(f'<p class="note">{html.escape(note)}</p>' for note in note_texts(dict(summary)))
 
 
 def tiles(facts: Sequence[tuple[str, str, str]]) -> str:
-    """The most important figures: what, figure, unit."""
+    """Return the most important figures: what, figure, unit."""
     found = "".join(
         f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(figure)} <small>{html.escape(unit)}</small></dd></div>"
         for what, figure, unit in facts
@@ -114,7 +114,7 @@ def page(
     foot: str = "",
     again_s: int | None = None,
 ) -> str:
-    """A whole page.
+    """Return a whole page.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ def _columns(network: Network) -> dict[str, int]:
 
 
 def _host_texts(nodes: Sequence[Node], upright: bool) -> list[tuple[str, str]]:
-    """The lines of text of a host, or of several that are equal."""
+    """Return the lines of text of a host, or of several that are equal."""
     first, count = nodes[0], len(nodes)
     name = first.name if count == 1 else f"{count} hosts"
     texts = [("name", name)]
@@ -187,7 +187,7 @@ def _shorter(text: str, most: int) -> str:
 
 
 def _boxes(network: Network, upright: bool, column: Mapping[str, int]) -> dict[str, Box]:
-    """The box of each node by its name; equal hosts share one if there are many."""
+    """Return the box of each node by its name; equal hosts share one if there are many."""
     found: dict[str, Box] = {}
     for switch in network.switches:
         texts = [("name", switch.name), *(("fact", f) for f in switch.facts), *(("lossy", f) for f in switch.lossy)]
@@ -407,7 +407,7 @@ def _middle(joint: Joint, upright: bool) -> tuple[float, float]:
 
 
 def _anchors(a: Box, b: Box, upright: bool) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where a line leaves its two boxes."""
+    """Return where a line leaves its two boxes."""
     if upright:
         first, second = (a, b) if a.y <= b.y else (b, a)
         ends = ((first.middle[0], first.y + first.height), (second.middle[0], second.y))
@@ -423,7 +423,7 @@ _Point = tuple[float, float]
 
 
 def course(joint: Joint, upright: bool) -> list[tuple[_Point, _Point, _Point, _Point]]:
-    """A line between two boxes, straight behind its texts, as Bézier curves: from, two bends, to."""
+    """Return a line between two boxes, straight behind its texts, as Bézier curves: from, two bends, to."""
     first, last = _anchors(*joint.ends, upright)
     stations = [first, last]
     if joint.texts:
@@ -477,7 +477,7 @@ def _points(joint: Joint, upright: bool) -> list[_Point]:
 
 
 def overlaps(joint: Joint, drawing: Drawing) -> int:
-    """What is drawn on what, of a line with texts: lines under its texts, boxes and texts on it."""
+    """Return what is drawn on what, of a line with texts: lines under its texts, boxes and texts on it."""
     return _Others(joint, drawing).count(joint, drawing.upright)
 
 

@@ -19,7 +19,7 @@ _SLACK_PS: Final = {"computing": 15 * 10**9, "release": 5 * 10**9}
 
 
 def repeat_command(summary: Mapping[str, Any]) -> str:
-    """The command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
+    """Return the command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
     s = summary
     words = ["bentpipe", "run", *_experiment(s)]
     time = s.get("time")
@@ -84,6 +84,6 @@ def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _at(capture: Mapping[str, Any], resolved: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The flows that pass where something was captured."""
+    """Return the flows that pass where something was captured."""
     place = capture["host"] or capture["switch"]
     return [flow for flow in resolved["flows"] if place in resolved["vcs"][flow["vc"]]["path"]]

@@ -103,7 +103,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
 
 
 def run_parts(result: RunResult) -> dict[str, str]:
-    """What changes on the page of a run while it goes on, by the id of the element that it is in."""
+    """Return what changes on the page of a run while it goes on, by the id of the element that it is in."""
     s = result.summary
     return {
         "verdict": _verdict(run_verdict(s)),
@@ -135,7 +135,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def network_html(summary: Mapping[str, Any]) -> str:
-    """The drawing, with what it says in a sentence."""
+    """Return the drawing, with what it says in a sentence."""
     return (
         f"{network_svg(summary)}<p>A line's width is the share of its rate that cells took over the whole run; "
         "above 95 % it has another colour. Lost cells are those dropped by this node or line.</p>"
@@ -153,7 +153,7 @@ def _title(s: Mapping[str, Any]) -> str:
 
 
 def _facts(s: Mapping[str, Any]) -> str:
-    """The most important figures."""
+    """Return the most important figures."""
     total, time = s["metrics"], s["time"]
     lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
     dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
@@ -189,7 +189,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def expected_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What ``[[expect]]`` says, and whether it holds."""
+    """Return what ``[[expect]]`` says, and whether it holds."""
     if not rows:
         return ""
     classes = ["unmet" if row["holds"] is False else "" for row in rows]
@@ -210,7 +210,7 @@ _ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "compu
 
 
 def _attached(s: Mapping[str, Any]) -> Iterator[str]:
-    """What came of hosts outside: each end, the slack, what was changed meanwhile."""
+    """Yield what came of hosts outside: each end, the slack, what was changed meanwhile."""
     attached = s.get("attached")
     if not attached:
         return
@@ -241,7 +241,7 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:
-    """Where the script draws."""
+    """Return where the script draws."""
     if not names:
         return ""
     places = "".join(
@@ -279,7 +279,7 @@ def _flows(result: RunResult) -> Iterator[str]:
 
 
 def _losses(s: Mapping[str, Any]) -> Iterator[str]:
-    """The loss ledger: all VCs together by place, then each."""
+    """Yield the loss ledger: all VCs together by place, then each."""
     ledger = s["ledger"]
     sent, delivered = (sum(vc[key] for vc in ledger) for key in ("sent", "delivered"))
     yield f"<p>Of {sent:,} PDUs sent {delivered:,} were delivered. {html.escape(loss_text(dict(s)))}</p>"

@@ -51,7 +51,7 @@ def run_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def _did(s: Mapping[str, Any]) -> str:
-    """What the flows carried and lost."""
+    """Return what the flows carried and lost."""
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     total, parts = s["metrics"], []
     if s.get("splitting"):
@@ -115,7 +115,7 @@ def _held(held: int, told: int) -> str:
 
 
 def several_verdict(summary: Mapping[str, Any]) -> Verdict:
-    """The verdict on an experiment's cases."""
+    """Return the verdict on an experiment's cases."""
     s = summary
     cases, planned = s["cases"], len(s["planned"])
     done = sum(case["status"] == "done" for case in cases)
@@ -126,7 +126,7 @@ def several_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
-    """The verdict on a sweep, or on a run of the catalogue."""
+    """Return the verdict on a sweep, or on a run of the catalogue."""
     s = summary
     runs = s["runs"]
     done = sum(run["status"] == "done" for run in runs)

@@ -26,7 +26,7 @@ def arrow_numbers(values: array[int] | array[float]) -> pa.Array:
 
 
 def arrow_column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """A column of values, of which each may be None.
+    """Return a column of values, of which each may be None.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def arrow_table(rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None)
 
 
 def _with(kind: Any, values: Sequence[Any], *buffers: Any) -> pa.Array:
-    """A column of buffers, with a bit for each value that is not None."""
+    """Return a column of buffers, with a bit for each value that is not None."""
     import pyarrow as pa
 
     present = [value is not None for value in values]

@@ -431,7 +431,7 @@ def subject_columns(owner: str, metric: str) -> dict[str, str]:
 
 
 def is_whole(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of the run as a whole."""
+    """Return whether a row is of the run as a whole."""
     return not (row["flow"] or row.get("vc") or row.get("port"))
 
 

@@ -15,12 +15,12 @@ _RATES: Final = ("goodput", "sigma")
 
 
 def unit_for(metric: str) -> str:
-    """The unit in which a figure is given unless it is said otherwise."""
+    """Return the unit in which a figure is given unless it is said otherwise."""
     return "Mb/s" if metric.endswith(_RATES) else "ms" if metric.endswith("_ps") else "1"
 
 
 def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], whole: bool) -> list[dict[str, Any]]:
-    """The rows with ``ours`` in their unit, and whether it ``holds``; None where it can't be told.
+    """Return the rows with ``ours`` in their unit, and whether it ``holds``; None where it can't be told.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def _check_free(targets: list[Path], force: bool) -> None:
 
 
 def _export_sweep(folder: Path, target: Path, force: bool) -> list[Path]:
-    """The table of a sweep, as it is."""
+    """Return the table of a sweep, as it is."""
     import pyarrow.csv
 
     _check_free([target], force)

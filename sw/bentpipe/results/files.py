@@ -144,7 +144,7 @@ def write_changes(path: Path, writes: Writes) -> None:
 
 
 def read_changes(path: Path) -> Writes:
-    """What :func:`write_changes` wrote; nothing where there is no such file."""
+    """Return what :func:`write_changes` wrote; nothing where there is no such file."""
     if not path.is_file():
         return []
     columns = read_parquet(path).to_pydict()
@@ -155,7 +155,7 @@ def read_changes(path: Path) -> Writes:
 
 
 def read_parquet(path: Path) -> Any:
-    """A table of a folder.
+    """Return a table of a folder.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def read_stream(path: Path, until_ps: int) -> Trace:
-    """The trace so far, up to a time; what was cut off in the middle is left out."""
+    """Return the trace so far, up to a time; what was cut off in the middle is left out."""
     import pyarrow as pa
 
     batches = []
@@ -241,5 +241,5 @@ class TraceStream:
 
 
 def named(error: OSError, path: Path) -> OSError:
-    """The error with the file that could not be written."""
+    """Return the error with the file that could not be written."""
     return OSError(error.errno, error.strerror or str(error), str(path))

@@ -219,7 +219,7 @@ class RunFolder:
         self._own = True
 
     def case(self, name: str) -> RunFolder:
-        """A folder in this one for a case, made when the case begins."""
+        """Return a folder in this one for a case, made when the case begins."""
         return RunFolder(self.path / name, above=self)
 
     @property
@@ -424,7 +424,7 @@ def _filled(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """The open lock of a folder; None if it is held already."""
+    """Return the open lock of a folder; None if it is held already."""
     file = path / _WORK / "lock"
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -456,27 +456,27 @@ def _remove(path: Path) -> None:
 
 
 def is_cases(folder: Path) -> bool:
-    """Whether a run folder has a folder for each case."""
+    """Return whether a run folder has a folder for each case."""
     return read_summary(folder).get("kind") == "cases"
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether it is the folder of a sweep."""
+    """Return whether it is the folder of a sweep."""
     return read_summary(folder).get("kind") == "sweep"
 
 
 def read_above(folder: Path) -> dict[str, Any]:
-    """What stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
+    """Return what stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
     return read_summary(folder)
 
 
 def case_folder(name: str) -> str:
-    """The name of a case's folder: its own in lower case, everything but letters and digits as ``-``."""
+    """Return the name of a case's folder: its own in lower case, everything but letters and digits as ``-``."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "case"
 
 
 def case_paths(folder: Path) -> list[Path]:
-    """The folders of an experiment's cases, in their order, also of those that have not run."""
+    """Return the folders of an experiment's cases, in their order, also of those that have not run."""
     return [folder / case_folder(name) for name in read_summary(folder)["planned"]]
 
 
@@ -495,7 +495,7 @@ def read_run(folder: Path) -> RunResult:
 
 
 def read_so_far(folder: Path) -> RunResult:
-    """What there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
+    """Return what there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
     if (folder / "trace.parquet").is_file():
         return read_run(folder)
     summary = read_summary(folder)
@@ -506,7 +506,7 @@ def read_so_far(folder: Path) -> RunResult:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process writes the folder now."""
+    """Return whether a process writes the folder now."""
     try:
         lock = os.open(folder / _WORK / "lock", os.O_RDONLY)
     except OSError:

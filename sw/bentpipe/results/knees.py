@@ -23,7 +23,7 @@ _UDP_IP: Final = 28
 
 
 def over_cases(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The figures ``FLOW.knee`` and ``FLOW.buffer`` of the flows that send datagrams in blocks."""
+    """Return the figures ``FLOW.knee`` and ``FLOW.buffer`` of the flows that send datagrams in blocks."""
     points: dict[str, list[tuple[int, float]]] = {}
     for summary in summaries:
         for flow in summary["resolved"]["flows"]:
@@ -44,8 +44,8 @@ def _octets(flow: Mapping[str, Any]) -> int:
 
 
 def knee(points: Sequence[tuple[float, float]], carried: float = _CARRIED) -> float | None:
-    """Where a share that falls with the size first is below ``carried``, on the straight line between two points of
-    ``(size, share)``; None if it is nowhere, or from the smallest size on."""
+    """Return where a share that falls with the size first is below ``carried``, on the straight line between two points
+    of ``(size, share)``; None if it is nowhere, or from the smallest size on."""
     for (size, share), (larger, less) in itertools.pairwise(sorted(points)):
         if share >= carried > less:
             return size + (larger - size) * (share - carried) / (share - less)
@@ -53,8 +53,8 @@ def knee(points: Sequence[tuple[float, float]], carried: float = _CARRIED) -> fl
 
 
 def buffer_of(resolved: Mapping[str, Any], name: str, octets: float) -> float | None:
-    """What of a block of so many octets is queued before the slowest line on a flow's path when its last cell comes, at
-    53 octets a cell. None if no faster line leads there.
+    """Return what of a block of so many octets is queued before the slowest line on a flow's path when its last cell
+    comes, at 53 octets a cell. None if no faster line leads there.
 
     While the block comes at the rate of the lines before, the slowest line takes cells away at its own.
     """

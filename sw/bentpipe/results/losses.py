@@ -80,7 +80,7 @@ class Bursts:
         return found
 
     def metrics(self) -> dict[str, float | None]:
-        """The figures of the bursts; none without losses."""
+        """Return the figures of the bursts; none without losses."""
         lost = sum(self.lengths)
         if not lost:
             return {}

@@ -74,8 +74,8 @@ def fairness(rates: Sequence[float]) -> float | None:
 def metrics(
     flows: Sequence[Mapping[str, Any]], most_bits: float | None = None, groups: Mapping[str, str] | None = None
 ) -> dict[str, float | None]:
-    """The figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each group
-    of flows (``groups``: by a flow's name its group's).
+    """Return the figures of a run by name, rates in b/s: each flow's, the aggregate, fairness, spread; the same of each
+    group of flows (``groups``: by a flow's name its group's).
 
     A flow's goodput is over its own time, from its connect to its last octet, as ttcp and NetSpec report it; the time
     until a connection that broke is given up, and until the last datagram is sent, counts. The fairness index is of
@@ -129,7 +129,7 @@ def _share(bits: float, best_bits: float, most_bits: float | None) -> float | No
 
 
 def _together(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The figures :data:`GROUPED` of some flows."""
+    """Return the figures :data:`GROUPED` of some flows."""
     rates = [float(flow["goodput_bps"]) for flow in flows]
     mean = sum(rates) / len(rates) if rates else 0.0
     spread = math.sqrt(sum((x - mean) ** 2 for x in rates) / (len(rates) - 1)) if len(rates) > 1 else None
@@ -143,7 +143,7 @@ def _together(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
 
 
 def _over_common_time(flows: Sequence[Mapping[str, Any]]) -> float:
-    """All octets over the time from the first start to the last end, of the flows that started."""
+    """Return all octets over the time from the first start to the last end, of the flows that started."""
     started = [flow for flow in flows if flow["start_ps"] >= 0]
     if not started:
         return 0.0
@@ -156,14 +156,14 @@ Span = tuple[int, int]
 
 
 def _spans(flows: Iterable[Mapping[str, Any]]) -> dict[str, Span]:
-    """The times of the flows that ran, by name."""
+    """Return the times of the flows that ran, by name."""
     return {
         flow["name"]: (flow["start_ps"], flow["end_ps"]) for flow in flows if flow["end_ps"] > flow["start_ps"] >= 0
     }
 
 
 def _union(spans: Iterable[Span]) -> list[Span]:
-    """The times that are in any of the spans, in order and apart from each other."""
+    """Return the times that are in any of the spans, in order and apart from each other."""
     found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -195,8 +195,8 @@ def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float
 
 
 def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
-    """What each port of each switch may send in a run, in b/s of cells, on average over its time. What events change
-    counts from then on; a load-reactive port may send its ceiling."""
+    """Return what each port of each switch may send in a run, in b/s of cells, on average over its time. What events
+    change counts from then on; a load-reactive port may send its ceiling."""
     phases, end_s = _phases(summary), summary["time"]["simulated_s"]
     return {
         switch: [
@@ -220,8 +220,8 @@ def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[
 def hop_rates(
     resolved: Mapping[str, Any], ports: Mapping[str, Sequence[float]] | None = None
 ) -> Callable[[str, str], float]:
-    """The rate of cells from one node to the next on a path, in b/s, by their names. ``ports`` are the rates of the
-    switches' ports, if not those with which a run begins."""
+    """Return the rate of cells from one node to the next on a path, in b/s, by their names. ``ports`` are the rates of
+    the switches' ports, if not those with which a run begins."""
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     if ports is None:
         ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
@@ -276,7 +276,7 @@ class _Way:
 
 
 def _ways(resolved: Mapping[str, Any], names: Collection[str]) -> dict[str, _Way]:
-    """The ways of some flows, by their names."""
+    """Return the ways of some flows, by their names."""
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     passed: set[tuple[int, Hop]] = set()
     found: dict[str, _Way] = {}
@@ -364,7 +364,7 @@ def deliverable_bits(summary: Mapping[str, Any], flows: Iterable[Mapping[str, An
     rates = [hop_rates(resolved, phase["ports"]) for phase in phases]
 
     def over(times: Sequence[Span], rate: Callable[[int], float]) -> float:
-        """The bits that a rate, by the number of the phase, comes to over some times."""
+        """Return the bits that a rate, by the number of the phase, comes to over some times."""
         bits_ps = 0.0
         for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
             length = sum(max(0, min(end, until) - max(begin, since)) for since, until in times)
@@ -382,7 +382,7 @@ def deliverable_bits(summary: Mapping[str, Any], flows: Iterable[Mapping[str, An
 
 
 def in_unit(metric: str, unit: str, value: float) -> float:
-    """A figure of ours, which is in base units, in that of a published one."""
+    """Return a figure of ours, which is in base units, in that of a published one."""
     return value / (_TIMES if metric.endswith("_ps") else _RATES | _SIZES).get(unit, 1)
 
 

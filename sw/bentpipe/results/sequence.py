@@ -34,7 +34,7 @@ class Segments:
 
 
 def segments_of(result: RunResult, name: str) -> Segments | None:
-    """The segments of the flow ``name``; None if none are recorded."""
+    """Return the segments of the flow ``name``; None if none are recorded."""
     events = [(t / _PS, kind, value) for series, t, kind, value in result.trace.events if series == name]
     offsets = sorted({value for _, kind, value in events if kind == "segment"})
     if not offsets:

@@ -107,9 +107,9 @@ class Tree:
 
 
 def interval(batches: Sequence[tuple[float, float]]) -> dict[str, float | int | None]:
-    """A ratio of sums with its 95 % interval, that of the ratio's logarithm: it has no negative end, and estimates by
-    splitting, as products, lie more evenly about their mean on that scale. Both ends are None where nothing says how
-    the batches spread."""
+    """Return a ratio of sums with its 95 % interval, that of the ratio's logarithm: it has no negative end, and
+    estimates by splitting, as products, lie more evenly about their mean on that scale. Both ends are None where
+    nothing says how the batches spread."""
     found = ratio(batches, CONFIDENCE)
     below = sum(b for _, b in batches)
     value = sum(a for a, _ in batches) / below if below else None
@@ -129,7 +129,7 @@ def sum_up_trees(
     done: int | None = None,
     planned: int | None = None,
 ) -> dict[str, Any]:
-    """What stands in ``result.json`` as ``splitting``.
+    """Return what stands in ``result.json`` as ``splitting``.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def sum_up_trees(
 
 
 def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
-    """The figures :data:`LOSS_METRICS` of what :func:`sum_up_trees` gives."""
+    """Return the figures :data:`LOSS_METRICS` of what :func:`sum_up_trees` gives."""
     ours = split["loss_ratio"]
     return {
         "loss_ratio": ours["value"],
@@ -197,7 +197,7 @@ def _levels(trees: Sequence[Tree]) -> list[dict[str, Any]]:
 
 
 def _heights(trees: Sequence[Tree], predicted: Sequence[float]) -> list[dict[str, Any]]:
-    """The share of cycles with so many cells queued or more, in the plain run and by theory."""
+    """Return the share of cycles with so many cells queued or more, in the plain run and by theory."""
     counts = [sum(column) for column in zip(*_padded([tree.heights for tree in trees]), strict=True)]
     total = sum(counts)
     shares = [sum(counts[k:]) / total for k in range(1, len(counts))] if total else []

@@ -68,7 +68,7 @@ def t_quantile(probability: float, freedom: int) -> float:
 
 
 def _between(t: float, freedom: int) -> float:
-    """The probability of values from -t to t (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return the probability of values from -t to t (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(freedom))
     odd = freedom % 2
     cosine = math.cos(angle)

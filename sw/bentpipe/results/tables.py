@@ -80,7 +80,7 @@ FlowTable = tuple[str, tuple[str, ...], list[list[str]]]
 
 
 def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
-    """The flows by transport; then what their applications report."""
+    """Return the flows by transport; then what their applications report."""
     tcp = [flow for flow in flows if flow.get("protocol", "tcp") == "tcp"]
     udp = [flow for flow in flows if flow.get("protocol") == "udp"]
     made: list[FlowTable] = []
@@ -109,7 +109,7 @@ def flow_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
 
 
 def _report_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
-    """What applications report, a table for each title."""
+    """Return what applications report, a table for each title."""
     made: dict[str, FlowTable] = {}
     for name, report in REPORTS.items():
         columns = [column for column in report.columns if column.head]
@@ -126,12 +126,12 @@ def _report_tables(flows: Sequence[dict[str, Any]]) -> list[FlowTable]:
 
 
 def _count(value: int | None) -> str:
-    """A number of datagrams; results of earlier versions have fewer of them."""
+    """Return a number of datagrams; results of earlier versions have fewer of them."""
     return "-" if value is None else f"{value:,}"
 
 
 def _figure(value: float | str | None, unit: str) -> str:
-    """A figure that an application reports; a fraction of 0 is none."""
+    """Return a figure that an application reports; a fraction of 0 is none."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and not value):
@@ -158,7 +158,7 @@ def _ms(ps: float) -> str:
 
 
 def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The published figures beside ours; where the run isn't the published one, the ratio says so."""
+    """Return the published figures beside ours; where the run isn't the published one, the ratio says so."""
     table = []
     for row in rows:
         predicted = ["predicted"] if row["ratio"] is not None and row["measured"] is None else []
@@ -175,7 +175,7 @@ EXPECTED_COLUMNS = ("figure", "case", "unit", "least", "most", "ours", "holds")
 
 
 def expected_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """What runs were to come to, and did."""
+    """Return what runs were to come to, and did."""
     verdicts = {True: "yes", False: "NO", None: "not judged"}
     return [
         [
@@ -209,7 +209,7 @@ def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def _fine(value: float | None) -> str:
-    """A figure that may be small, as the probability of a loss is."""
+    """Return a figure that may be small, as the probability of a loss is."""
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
@@ -217,7 +217,7 @@ SPLITTING_COLUMNS = ("level", "cycles that reach it", "95 % interval", "trials",
 
 
 def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
-    """The levels of a run with splitting."""
+    """Return the levels of a run with splitting."""
     return [
         [
             str(row["level"]),
@@ -232,7 +232,7 @@ def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
 
 
 def splitting_text(split: Mapping[str, Any]) -> str:
-    """The estimate and what it took."""
+    """Return the estimate and what it took."""
     ours, alone = split["loss_ratio"], split["plain"]
     done, planned = split.get("batches_done", 0), split.get("batches", 0)
     if planned and not done:
@@ -255,7 +255,7 @@ RARE_COLUMNS = ("case", "cells lost", "95 % interval", "cells simulated", "a pla
 
 
 def rare_rows(cases: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The estimates of cases with splitting, with what they took and what a plain run would."""
+    """Return the estimates of cases with splitting, with what they took and what a plain run would."""
     return [
         [
             case["name"],
@@ -304,7 +304,7 @@ EVENT_COLUMNS = ("at", "tick", "by", "change")
 
 
 def event_rows(summary: dict[str, Any]) -> list[list[str]]:
-    """What was changed in the run; dotted lines in the plots."""
+    """Return what was changed in the run; dotted lines in the plots."""
     return [
         [
             format_time(round(event["at_s"] * 1e12)),
@@ -381,7 +381,7 @@ LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")
 
 
 def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The PDUs sent and not delivered, a row for each VC, place and reason; those under way are no loss."""
+    """Return the PDUs sent and not delivered, a row for each VC, place and reason; those under way are no loss."""
     return [
         [
             f"{vc['vc']} ({vc['source']} to {vc['sink']})",
@@ -400,7 +400,7 @@ CONGESTED_COLUMNS = ("VC", "PDUs", "of delivered")
 
 
 def congested_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The PDUs that came with EFCI, a row for each VC that has any."""
+    """Return the PDUs that came with EFCI, a row for each VC that has any."""
     return [
         [f"{vc['vc']} ({vc['source']} to {vc['sink']})", f"{vc['congested']:,}", f"{vc['delivered']:,}"]
         for vc in ledger
@@ -431,7 +431,7 @@ def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def loss_text(summary: dict[str, Any]) -> str:
-    """What there is to say below the tables of PDUs lost and cells dropped."""
+    """Return what there is to say below the tables of PDUs lost and cells dropped."""
     texts = []
     if not loss_rows(summary["ledger"]):
         dropped = bool(drop_rows(summary["drops"]))
@@ -459,7 +459,7 @@ def time_text(summary: dict[str, Any]) -> str:
 
 
 def note_texts(summary: dict[str, Any]) -> list[str]:
-    """What a reader must know before reading the figures of a run, or of the cases of an experiment."""
+    """Return what a reader must know before reading the figures of a run, or of the cases of an experiment."""
     notes = []
     if summary["shortened"]:
         notes.append(
@@ -471,7 +471,7 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
 
 
 def lines_text(summary: dict[str, Any]) -> str | None:
-    """What SONET lines made of the goodput, if the run has them."""
+    """Return what SONET lines made of the goodput, if the run has them."""
     beside = summary.get("cell_lines")
     if not beside:
         return None
@@ -483,7 +483,7 @@ def lines_text(summary: dict[str, Any]) -> str | None:
 
 
 def board_text(summary: dict[str, Any]) -> str | None:
-    """What a board did beside the native network, and how much of it was compared."""
+    """Return what a board did beside the native network, and how much of it was compared."""
     board = summary.get("board")
     if not board:
         return None
@@ -521,7 +521,7 @@ def apart_text(summary: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -
         return None
     starts, ends = ([flow[name] / 1e12 for flow in ran] for name in ("start_ps", "end_ps"))
     return (
-        f"The two differ by {100 * abs(own - rate) / rate:.0f} %, as the flows did not run together all the time: they "
+        f"The two differ by {100 * abs(own - rate) / rate:.0f} %, as the flows did not run together all the time. They "
         f"started at {_from_to(starts)} and ended at {_from_to(ends)}; each flow's own rate is over its own time."
         if rate
         else None
@@ -534,7 +534,7 @@ def _from_to(times_s: Sequence[float]) -> str:
 
 
 def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
-    """Which connections broke, and why."""
+    """Return which connections broke, and why."""
     broken = [f"{flow['name']} ({flow['error']})" for flow in flows if flow.get("error")]
     return f"Broken connections: {', '.join(broken)}." if broken else None
 

@@ -33,8 +33,8 @@ class Estimate:
 
 
 def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Estimate | None:
-    """The sum of the batches' first numbers over that of their second ones, by the ratio estimator (Law, Simulation
-    Modeling and Analysis, 9.5.3); None with too few batches, or nothing to divide by."""
+    """Return the sum of the batches' first numbers over that of their second ones, by the ratio estimator (Law,
+    Simulation Modeling and Analysis, 9.5.3); None with too few batches, or nothing to divide by."""
     count = len(batches)
     below = sum(b for _, b in batches)
     if count < LEAST_BATCHES or not below:
@@ -46,7 +46,7 @@ def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE
 
 
 def _batches(above: Series, below: Series) -> list[tuple[float, float]]:
-    """How much two series grew from each time at which the second one was sampled to the next; without the first
+    """Return how much two series grew from each time at which the second one was sampled to the next; without the first
     interval, in which the network was empty. A series that begins later was 0."""
     found = []
     before: tuple[float, float] | None = None

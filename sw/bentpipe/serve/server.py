@@ -85,7 +85,7 @@ class Server(ThreadingHTTPServer):
 
 
 def make_server(folder: Path, address: str = "127.0.0.1", port: int = 0) -> Server:
-    """A server that listens.
+    """Return a server that listens.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def opened(workers: int | None = None, address: str | None = None, dashboard: in
 
 
 def started(make: Callable[[], C]) -> C:
-    """A local cluster; once more if a worker dies while it starts, which Dask takes for an error of the whole.
+    """Return a local cluster; once more if a worker dies while it starts, which Dask takes for an error of the whole.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _need_bokeh() -> None:
 
 
 def workers_of(client: Client) -> int:
-    """How many are there now."""
+    """Return how many are there now."""
     return len(client.scheduler_info(n_workers=-1).get("workers", ()))
 
 
@@ -175,7 +175,7 @@ def outcomes(client: Client, jobs: Sequence[Job]) -> Iterator[Outcome | Failure]
 
 
 def _came(future: Any, name: str) -> Outcome | Failure:
-    """What a run came to; waits if its worker died with the outcome, and it is begun anew."""
+    """Return what a run came to; waits if its worker died with the outcome, and it is begun anew."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

@@ -110,7 +110,7 @@ def parse_seeds(given: str | Sequence[int]) -> tuple[int, ...]:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """The text that :func:`parse_seeds` reads these from."""
+    """Return the text that :func:`parse_seeds` reads these from."""
     runs: list[list[int]] = []
     for seed in seeds:
         if runs and seed == runs[-1][-1] + 1:
@@ -121,7 +121,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def combinations(axes: Sequence[Axis]) -> Iterator[dict[str, str]]:
-    """All combinations of the axes' values by key, the last axis fastest; one empty one without axes."""
+    """Yield all combinations of the axes' values by key, the last axis fastest; one empty one without axes."""
     for values in itertools.product(*(axis.values for axis in axes)):
         yield dict(zip((axis.key for axis in axes), values, strict=True))
 
@@ -138,7 +138,7 @@ def _values(key: str, text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """What is between commas, but for those in brackets and quotes."""
+    """Return what is between commas, but for those in brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in text:
         if quote:
@@ -155,7 +155,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _expanded(key: str, part: str) -> list[str]:
-    """The values of a range; what is none is one value."""
+    """Return the values of a range; what is none is one value."""
     match = _RANGE.fullmatch(part)
     if match is None:
         return [part]

@@ -43,8 +43,8 @@ class RowGroup:
 
 
 def group_rows(rows: Iterable[Mapping[str, Any]]) -> list[RowGroup]:
-    """The groups of a table's rows (``table.to_pylist()``), in their order. A run without a result has no figures and
-    is in no group."""
+    """Return the groups of a table's rows (``table.to_pylist()``), in their order. A run without a result has no
+    figures and is in no group."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     names: list[str] = []
     for row in rows:

@@ -54,7 +54,7 @@ def sweep_html(
     reports: Collection[str] | None = None,
     drawn: Sequence[str] = (),
 ) -> str:
-    """The page; of a sweep that goes on it loads itself again.
+    """Return the page; of a sweep that goes on it loads itself again.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def sweep_html(
 
 
 def _varied(s: Mapping[str, Any]) -> str:
-    """What was varied, in words."""
+    """Return what was varied, in words."""
     parts = [f"{axis['key']}: {', '.join(axis['values'])}" for axis in s["axes"]]
     cases = len({(run["experiment"], run["case"]) for run in s["runs"]})
     parts += [f"{cases} cases"] if cases > 1 and s["id"] != CATALOGUE else []
@@ -245,7 +245,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def _expected(s: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What runs were to come to; of many those that don't first."""
+    """Return what runs were to come to; of many those that don't first."""
     named = [row | {"case": run["folder"].rpartition("/")[2]} for run in s["runs"] for row in run["expected"]]
     return sorted(named, key=lambda row: row["holds"] is not False)
 
@@ -268,7 +268,7 @@ def _failed(s: Mapping[str, Any]) -> str:
 def _runs(
     s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]], led: Mapping[str, str]
 ) -> str:
-    """A row for each run, its name a link to its report."""
+    """Return a row for each run, its name a link to its report."""
     rates = {row["run"]: row["value"] for row in rows if metric_name(row) == "aggregate_goodput"}
     keys = [axis["key"] for axis in s["axes"]]
     cases = any(run["case"] for run in runs)

@@ -130,7 +130,7 @@ def plan_sweep(
     duration_ps: int | None = None,
     quick: bool = False,
 ) -> Plan:
-    """All combinations of the axes' values, the experiment's cases and the seeds.
+    """Return all combinations of the axes' values, the experiment's cases and the seeds.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def _key(data: dict[str, Any]) -> str:
 
 
 def _different(runs: tuple[PlannedRun, ...]) -> tuple[PlannedRun, ...]:
-    """The runs, if no two are the same."""
+    """Return the runs, if no two are the same."""
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         other = seen.setdefault(run.key, run)

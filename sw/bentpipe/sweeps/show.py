@@ -125,8 +125,8 @@ CATALOGUE_COLUMNS: Final = (
 
 
 def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """A row for each experiment: its verdict, how many published figures ours stand beside and how far off they are,
-    how many of its expectations and of theory's predictions hold, the real time of its runs."""
+    """Return a row for each experiment: its verdict, how many published figures ours stand beside and how far off they
+    are, how many of its expectations and of theory's predictions hold, the real time of its runs."""
     table = []
     for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
         runs = [run for run in summary["runs"] if run["experiment"] == name]
@@ -176,7 +176,7 @@ def print_catalogue(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def compared(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The published rows to be shown: beside what is varied only those that compare with the published run."""
+    """Return the published rows to be shown: beside what is varied only those that compare with the published run."""
     rows = summary["published"]
     if summary["axes"]:
         rows = [row for row in rows if row["ratio"] is not None and "changed" not in row["remarks"]]

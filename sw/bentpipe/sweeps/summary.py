@@ -142,7 +142,7 @@ class Results:
         return json.loads(json.dumps(found))  # as it is read back
 
     def _beside_published(self) -> list[dict[str, Any]]:
-        """The published rows, each with the mean over seeds of ours.
+        """Return the published rows, each with the mean over seeds of ours.
 
         A row of :func:`~bentpipe.results.metrics.compare` with ``experiment``, ``values`` (what is varied), ``count``
         (of seeds), ``sigma`` and ``half`` (of the 95 % interval; None of one).
@@ -196,8 +196,8 @@ def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> 
 
 
 def _means(rows: Iterable[Mapping[str, Any]], asked: Collection[str]) -> list[dict[str, Any]]:
-    """The figures of whole runs, and those ``asked`` for of flows, VCs and ports, over seeds: one entry for each case
-    and combination of what is varied.
+    """Return the figures of whole runs, and those ``asked`` for of flows, VCs and ports, over seeds: one entry for each
+    case and combination of what is varied.
 
     Each has the columns of the table that its rows share, ``seeds``, ``left_out`` (runs that are not done), and
     ``metrics``: by name ``unit``, ``count``, ``mean``, ``sigma``, ``half`` (of the 95 % interval), ``least``, ``most``.
@@ -218,7 +218,7 @@ def _theory(summary: Mapping[str, Any]) -> dict[str, int] | None:
 
 
 def _remarks(summary: Mapping[str, Any]) -> list[str]:
-    """What stands between a run and the published one."""
+    """Return what stands between a run and the published one."""
     sizes = {flow["name"]: flow["size"] for flow in summary["resolved"]["flows"]}
     left = any(flow["octets_delivered"] < (sizes.get(flow["name"]) or 0) for flow in summary["flows"])
     states = {

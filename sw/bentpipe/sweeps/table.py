@@ -55,7 +55,7 @@ _SHOWN: Final = 12
 
 
 def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
-    """What all rows of a run begin with.
+    """Return what all rows of a run begin with.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None
 
 
 def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """The table of rows, whatever their number."""
+    """Return the table of rows, whatever their number."""
     import pyarrow as pa
 
     kinds = {axis.key: pa.float64() if _bare(axis) else pa.string() for axis in axes}
@@ -111,7 +111,7 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
 
 
 def read_table(folder: Path) -> pa.Table:
-    """The table of a sweep's folder; errors as of :func:`~bentpipe.results.files.read_parquet`."""
+    """Return the table of a sweep's folder; errors as of :func:`~bentpipe.results.files.read_parquet`."""
     return read_parquet(folder / TABLE)
 
 

@@ -176,7 +176,7 @@ def _goes_on(job: Job, path: Path) -> bool:
 
 
 def is_done(path: Path, held: bool = False) -> bool:
-    """Whether a run folder has a whole run in it; ``held`` by who asks."""
+    """Return whether a run folder has a whole run in it; ``held`` by who asks."""
     from bentpipe.results.folder import read_above
 
     try:
@@ -188,7 +188,7 @@ def is_done(path: Path, held: bool = False) -> bool:
 
 
 def _pack(above: Path, name: str) -> bytes:
-    """A run folder's files and folders."""
+    """Return a run folder's files and folders."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
         for path in (above / name, *sorted((above / name).rglob("*"))):

@@ -206,7 +206,7 @@ class _Checked:
 
     @classmethod
     def of_read(cls, values: Mapping[str, Any]) -> Self:
-        """The settings with values that :meth:`Setting.read` has given: no value is checked again by itself.
+        """Return the settings with values that :meth:`Setting.read` has given: no value is checked again by itself.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class _Checked:
             raise ValueError("sack_prr needs variant sack and sack_pipe rfc3517")
 
     def segment_size(self, mtu: int) -> int:
-        """The MSS that an interface with this MTU gives."""
+        """Return the MSS that an interface with this MTU gives."""
         size = self.mss or mtu - 40
         if size + 40 > mtu:
             raise ValueError(f"mss {size} needs an MTU of {size + 40}, the interface has {mtu}")

@@ -166,7 +166,7 @@ class Connection:
                 self._output(False)
 
     def read(self, octets: int, now: int) -> int:
-        """The application reads at most ``octets``; how many it got. The opened window may send an ACK."""
+        """Return the application reads at most ``octets``; how many it got. The opened window may send an ACK."""
         self.timers.at(now)
         receiver = self.receiver
         taken = octets if octets < receiver.unread else receiver.unread
@@ -604,7 +604,7 @@ class Connection:
 
 
 def reset_for(segment: Segment) -> Segment:
-    """The RST that answers a segment of no connection (RFC 793 section 3.4)."""
+    """Return the RST that answers a segment of no connection (RFC 793 section 3.4)."""
     if segment.flags & ACK:
         return Segment(segment.ack, 0, RST, 0, 0, 0, None)
     size = segment.length

@@ -127,7 +127,7 @@ class Receiver:
         return window - (self.rcv_adv - self.rcv_nxt) >= self.update_at
 
     def advertise(self) -> int:
-        """The window to advertise, as it goes into the header; remembers the promise."""
+        """Return the window to advertise, as it goes into the header; remembers the promise."""
         space = self.rcv_hiwat - self.unread
         if space < self.rcv_hiwat >> 2 and space < self.mss:
             space = 0
@@ -140,14 +140,14 @@ class Receiver:
         return space >> self.rcv_shift
 
     def advertise_syn(self) -> int:
-        """The window of a SYN and ACK, never scaled."""
+        """Return the window of a SYN and ACK, never scaled."""
         window = self.syn_window()
         if self.rcv_nxt + window > self.rcv_adv:
             self.rcv_adv = self.rcv_nxt + window
         return window
 
     def syn_window(self) -> int:
-        """The window of a SYN."""
+        """Return the window of a SYN."""
         window = self.rcv_hiwat - self.unread
         return window if window < MAX_WINDOW else MAX_WINDOW
 
@@ -186,7 +186,7 @@ class Receiver:
         return True
 
     def inside(self, seq: int) -> bool:
-        """A RST with this number counts (RFC 793 section 3.4)."""
+        """Return a RST with this number counts (RFC 793 section 3.4)."""
         return seq == self.rcv_nxt or self.rcv_nxt < seq < self.rcv_nxt + self.space()
 
     def is_old(self, options: Options) -> bool:
@@ -274,11 +274,11 @@ class Receiver:
 
 
 def unwrap(wire: int, near: int) -> int:
-    """The number that is ``wire`` modulo 2**32, within 2**31 of ``near``."""
+    """Return the number that is ``wire`` modulo 2**32, within 2**31 of ``near``."""
     delta = (wire - near) & MASK32
     return near + (delta if delta < _HALF32 else delta - (1 << 32))
 
 
 def round_up(value: int, unit: int) -> int:
-    """The next multiple of ``unit``."""
+    """Return the next multiple of ``unit``."""
     return (value + unit - 1) // unit * unit

@@ -166,7 +166,7 @@ class Scoreboard:
         return not_lost + self.retransmitted_unsacked
 
     def skip(self, seq: int) -> int:
-        """The first unSACKed number at or above ``seq``."""
+        """Return the first unSACKed number at or above ``seq``."""
         i = bisect_right(self._starts, seq) - 1
         return self._ends[i] if i >= 0 and self._ends[i] > seq else seq
 

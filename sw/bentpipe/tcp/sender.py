@@ -249,7 +249,7 @@ class Sender:
         self.offered(self.receiver.rcv_nxt, ack, wire << self.snd_shift, wire)
 
     def take_ack(self, ack: int, window: int, length: int, options: Options | None) -> bool:
-        """The acknowledgement of a segment with ``length`` octets of data and this window.
+        """Return the acknowledgement of a segment with ``length`` octets of data and this window.
 
         True if something may be sent in answer.
         """
@@ -391,7 +391,7 @@ class Sender:
     # ---- time-outs ----
 
     def retransmission_timeout(self) -> bool:
-        """The retransmission timer ran out: back to ``snd_una``. False if there were too many in a row."""
+        """Return the retransmission timer ran out: back to ``snd_una``. False if there were too many in a row."""
         rto = self.rto
         if not rto.back_off():
             return False
@@ -535,7 +535,7 @@ class Sender:
             idle = False
 
     def window_in_use(self) -> int:
-        """The congestion window or the peer's, whichever is less."""
+        """Return the congestion window or the peer's, whichever is less."""
         cwnd = self.growth.cwnd
         return cwnd if cwnd < self.snd_wnd else self.snd_wnd
 
@@ -670,7 +670,7 @@ class Sender:
         options.ts_echo = self.receiver.ts_recent
 
     def timestamp(self) -> int:
-        """The timestamp clock: slow ticks, or milliseconds with exact timers."""
+        """Return the timestamp clock: slow ticks, or milliseconds with exact timers."""
         timers = self.timers
         return (timers.now // _PS_PER_MS if timers.exact else timers.clock) & MASK32
 
@@ -736,7 +736,7 @@ class Sender:
 
 
 def _initial_growth(config: TcpConfig) -> Growth:
-    """The growth of a sender whose peer isn't known yet."""
+    """Return the growth of a sender whose peer isn't known yet."""
     growth: Growth = GROWTHS[config.growth].make(config)
     growth.ssthresh = config.initial_ssthresh or MAX_WINDOW << MAX_WINDOW_SHIFT
     growth.limit = MAX_WINDOW

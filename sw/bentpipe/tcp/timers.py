@@ -52,11 +52,11 @@ class Timers:
             self.clock = now
 
     def ticks(self, time_ps: int) -> int:
-        """A time in units of ``clock``."""
+        """Return a time in units of ``clock``."""
         return time_ps if self.exact else time_ps // SLOW_TICK_PS
 
     def next_tick(self) -> int:
-        """The host's tick in which the first of its timers is due; 0: none."""
+        """Return the host's tick in which the first of its timers is due; 0: none."""
         return 0 if self.exact else self._first()
 
     def next_due(self) -> int:

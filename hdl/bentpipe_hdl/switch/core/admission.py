@@ -252,7 +252,7 @@ class Admission(wiring.Component):
 
     @staticmethod
     def fields(stages: Sequence[Stage]) -> tuple[VcField, ...]:
-        """What these stages and the frames keep of each VC."""
+        """Return what these stages and the frames keep of each VC."""
         return (FRAME_FIELD, *(field for stage in stages for field in stage.fields))
 
     def elaborate(self, platform):

@@ -173,7 +173,7 @@ class Egress(wiring.Component):
         m.d.comb += self.streams.eq(chosen | (sending != 0) | (left != 0))
 
     def _banks(self, m, slot, write_addr, data, en, read_addr, follows):
-        """The memory's word for ``read_addr`` of two clocks before, if it ``follows`` in the clock between."""
+        """Return the memory's word for ``read_addr`` of two clocks before, if it ``follows`` in the clock between."""
         depth, words = self._places * WORDS, []
         bits = (BANK - 1).bit_length()
         bank, bank_read = Signal(range(-(-depth // BANK))), Signal(range(-(-depth // BANK)))

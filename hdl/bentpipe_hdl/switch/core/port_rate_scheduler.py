@@ -344,7 +344,7 @@ def _past(ahead):
 
 
 def earliest_due(m, busy, times, name="soonest"):
-    """The earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
+    """Return the earliest of the ``times``, in ticks, that are ``busy``; NEVER if none is."""
     best, found = Const(NEVER, TIME_BITS), Const(0)
     for p, (b, t) in enumerate(zip(busy, times, strict=True)):
         chosen = Signal(TIME_BITS, name=f"{name}{p}")

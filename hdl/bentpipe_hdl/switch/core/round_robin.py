@@ -10,7 +10,7 @@ __all__ = ["RoundRobin", "round_members"]
 
 
 def round_members(vcs: int, ports: int):
-    """The ports that every scheduler has: those of :class:`RoundRobin`."""
+    """Return the ports that every scheduler has: those of :class:`RoundRobin`."""
     vc, port = range(vcs), range(max(ports, 2))
     return {
         "busy": Out(ports),

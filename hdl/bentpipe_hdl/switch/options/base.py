@@ -60,11 +60,11 @@ class Setup:
         return sum(max(1, len(vc.keys)) for vc in self.vcs)
 
     def port_with(self, key: str, value: object) -> int | None:
-        """The first port that has this value of a setting itself; None: the switch gives it."""
+        """Return the first port that has this value of a setting itself; None: the switch gives it."""
         return next((k for k, port in enumerate(self.ports) if getattr(port.settings, key) == value), None)
 
     def vc_with(self, key: str) -> int | None:
-        """The first VC that has a setting itself."""
+        """Return the first VC that has a setting itself."""
         return next((k for k, vc in enumerate(self.vcs) if getattr(vc.settings, key)), None)
 
 
@@ -110,7 +110,7 @@ class Option(Registered):
         raise NotImplementedError
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """What is wrong with the settings of a switch taken together, a line each."""
+        """Return what is wrong with the settings of a switch taken together, a line each."""
         del setup
         return iter(())
 
@@ -146,7 +146,7 @@ class Option(Registered):
         return 0
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
-        """What is worth recording as time goes: values by port, of each of its ``series``."""
+        """Return what is worth recording as time goes: values by port, of each of its ``series``."""
         del csr, setup
         return {}
 

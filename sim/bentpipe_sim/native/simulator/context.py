@@ -1,4 +1,4 @@
-"""What testbenches and processes work with: Amaranth's contexts, and waiting for clocks without its triggers."""
+"""Contexts of testbenches and processes: Amaranth's contexts, and waiting for clocks without its triggers."""
 
 # Amaranth's classes carry no types.
 # pyright: reportAttributeAccessIssue=false, reportIncompatibleMethodOverride=false
@@ -39,7 +39,7 @@ class Waiter:
         self.result: tuple[Any, ...] = ()
 
     def strike(self) -> bool:
-        """The edge is now, and nothing has changed yet. Return whether it goes on waiting."""
+        """Take the edge, before anything has changed. Return whether it continues to wait."""
         process = self.process
         if process.waits_on is not self:
             self.is_broken = True

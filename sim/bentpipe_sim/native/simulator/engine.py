@@ -167,7 +167,7 @@ class _Data:
 
 
 class _EngineState(EngineState):
-    """What Amaranth's triggers and evaluation of expressions work on."""
+    """The engine that Amaranth's triggers and evaluation of expressions work on."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
@@ -284,7 +284,7 @@ class Engine(BaseEngine):
     # Signals
 
     def slot_of(self, signal: Signal) -> Any:
-        """What holds a signal's value."""
+        """Return what holds a signal's value."""
         number, model = self._numbers.get(id(signal)), self.compiled.model
         if number is None:
             return SignalState(signal, self.state.pending)
@@ -296,7 +296,7 @@ class Engine(BaseEngine):
         return _Driven(signal, self, _with_sign(signal, read), writer)
 
     def number(self, signal: Signal) -> int | None:
-        """A signal's place among those of the netlist."""
+        """Return a signal's place among those of the netlist."""
         return self._numbers.get(id(signal))
 
     def number_of_memory(self, memory: Any) -> int:
@@ -312,7 +312,7 @@ class Engine(BaseEngine):
         return _Rows(memory, self.state.pending, self.compiled, self.compiled.model.map.words[number])
 
     def reader(self, expr: Any) -> Callable[[], Any]:
-        """A function that gives what a value is now, as its shape has it."""
+        """Return a function that gives what a value is now, as its shape has it."""
         found = self._readers.get(id(expr))
         if found is None:
             if len(self._readers) > 5000:  # expressions that are made anew for each use
@@ -346,7 +346,7 @@ class Engine(BaseEngine):
         eval_assign(self.state, Value.cast(expr), value)
 
     def plain_input(self, value: Any) -> _Input | None:
-        """An input of the design that a testbench may write at once."""
+        """Return an input of the design that a testbench may write at once."""
         if isinstance(value, Signal):
             slot = self.state.slots[self.state.get_signal(value)]
             if isinstance(slot, _Input):
@@ -382,7 +382,7 @@ class Engine(BaseEngine):
             derived.last = derived.read()
 
     def edge(self, signal: Signal, polarity: int) -> Edge:
-        """The edge of a signal that the design does not drive."""
+        """Return the edge of a signal that the design does not drive."""
         number = self.state.get_signal(signal)
         found = self._edges.get((number, polarity))
         if found is None:
@@ -402,7 +402,7 @@ class Engine(BaseEngine):
         self._clocks.append(made)
 
     def _fire(self, mask: int) -> None:
-        """The edge of these clocks."""
+        """Make the edge of these clocks."""
         function = self._functions.get(mask)
         if function is None:
             clock, address = self.compiled.model.clock(mask), self.compiled.address
@@ -525,8 +525,8 @@ class Engine(BaseEngine):
                 return
 
     def _run_clocks(self, deadline: int | None) -> bool:
-        """The same as :meth:`advance` again and again, as long as clocks are all that happens. Return whether there is
-        nothing more to do."""
+        """Return the same as :meth:`advance` again and again, as long as clocks are all that happens. Return whether
+        there is nothing more to do."""
         state, wakers, pending = self.compiled, self.state.timeline.wakers, self.state.pending
         only = self._clocks[0] if len(self._clocks) == 1 else None
         if any(testbench.runnable for testbench in self._testbenches) or not self._due:
@@ -607,7 +607,7 @@ def _with_sign(signal: Signal, read: Callable[[], int]) -> Callable[[], int]:
 
 
 def _shown(toplevel: Any) -> Iterator[Signal]:
-    """The signals that a top component shows: its interface's, else those that are its attributes."""
+    """Yield the signals that a top component shows: its interface's, else those that are its attributes."""
     signature = getattr(toplevel, "signature", None)
     values = []
     if signature is not None:

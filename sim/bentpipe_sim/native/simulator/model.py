@@ -28,7 +28,7 @@ Pieces = list[list[Any]]
 
 @cache
 def _makers() -> str:
-    """The digest of all that makes a library of a netlist."""
+    """Return the digest of all that makes a library of a netlist."""
     here = Path(__file__).parent
     return digest_of([*sorted(here.parent.glob("*.py")), *sorted(here.glob("*.py")), *(CSRC / h for h in HEADERS)])
 
@@ -37,7 +37,8 @@ _models: dict[str, Model] = {}
 
 
 def model_of(netlist: nir.Netlist, shown: Iterable[int], optimization: str) -> Model:
-    """The model of a netlist; compiled only if it is not in the cache. ``shown``: as of :class:`.source.Source`."""
+    """Return the model of a netlist; compiled only if it is not in the cache. ``shown``: as of
+    :class:`.source.Source`."""
     shown = sorted(shown)
     key = digest(identity(netlist), repr(shown), _makers(), compiler_version(), *CXX_FLAGS, optimization)
     found = _models.get(key)
@@ -75,11 +76,11 @@ class Model:
         self.begin = _function(self._main, "bentpipe_begin")
 
     def clock(self, mask: int) -> Any:
-        """The function of a state's address that is an edge of these clocks."""
+        """Return the function of a state's address that is an edge of these clocks."""
         return _function(self._of_clock(mask), f"clock_{mask}_")
 
     def clocks(self, mask: int) -> Any:
-        """The same, so many times."""
+        """Return the same, so many times."""
         return _function(self._of_clock(mask), f"clocks_{mask}_", ctypes.c_uint64)
 
     def _of_clock(self, mask: int) -> ctypes.CDLL:
@@ -88,8 +89,8 @@ class Model:
         return self._clocks[mask]
 
     def group(self, group: str) -> tuple[Any, int, list[tuple[int, ...]]]:
-        """What works out a group of values: a function of a state's address and that of the values, octets of the
-        values, octet and size of each."""
+        """Return what works out a group of values: a function of a state's address and that of the values, octets of
+        the values, octet and size of each."""
         if group not in self._groups:
             self._groups[group] = self._library(f"-{group}", [], [group])
         library = self._groups[group]
@@ -146,7 +147,7 @@ class Buffer:
         self.views = {2**k: self.octets.cast(kind) for k, kind in enumerate("BHIQ")}  # type: ignore[call-overload]
 
     def reader(self, octet: int, size: int) -> Callable[[], int]:
-        """A function that gives the value there."""
+        """Return a function that gives the value there."""
         view = self.views.get(size)
         if view is None:
             octets = self.octets[octet : octet + size]
@@ -188,7 +189,7 @@ class Group:
         return (self._buffer.address.value or 0) + self._outputs[k][0]
 
     def view(self, k: int) -> tuple[Any, int]:
-        """An array that a value is in, and its place there; None: it is wider than 64 bits."""
+        """Return an array that a value is in, and its place there; None: it is wider than 64 bits."""
         octet, size = self._outputs[k]
         return self._buffer.views.get(size), octet // size
 
@@ -216,13 +217,13 @@ class State:
         return self._groups[name]
 
     def settle(self) -> None:
-        """All groups are out of date."""
+        """Mark all groups as out of date."""
         self.stale = False
         for group in self._groups.values():
             group.stale = True
 
     def reader(self, pieces: Pieces) -> Callable[[], int]:
-        """A function that gives a value, without a sign."""
+        """Return a function that gives a value, without a sign."""
         if len(pieces) == 1:
             return self._piece(pieces[0])
         parts, at = [], 0
@@ -278,7 +279,7 @@ class State:
         return output if view is None else narrow
 
     def writer(self, pieces: Pieces) -> Callable[[int], None] | None:
-        """A function that writes a value, which has no bits above its own; None: it is not in the state."""
+        """Return a function that writes a value, which has no bits above its own; None: it is not in the state."""
         if any(piece[0] in ("constant", "output") for piece in pieces):
             return None
         parts, at = [], 0
@@ -301,13 +302,13 @@ class State:
         return lambda value: write(read() & ~mask | value << low)
 
     def address_of(self, piece: list[Any]) -> tuple[int, int]:
-        """The address of what a piece is part of, and its lowest bit there."""
+        """Return the address of what a piece is part of, and its lowest bit there."""
         if piece[0] == "output":
             return self.group(piece[1]).address_of(piece[2]), piece[3] if len(piece) > 4 else 0
         octet, _, low, _, _ = self._place(piece)
         return (self.address.value or 0) + octet, low
 
     def whole(self, piece: list[Any]) -> Callable[[int], None]:
-        """Of a piece that is all that an input has: a function that writes it."""
+        """Return a function that writes a piece that is a whole input."""
         octet, size, *_ = self._place(piece)
         return self.buffer.writer(octet, size)

@@ -41,7 +41,7 @@ class _Monitor:
             pin_blame(self.cell.src_loc, AssertionError(f"{named} violated{more}"))
 
     def check_changed(self) -> None:
-        """The same if something that it depends on is another one than before."""
+        """Check again if something that it depends on has changed."""
         enable = self.enable()
         now = (enable, self.test() if self.test else 0, *(read() for read in self.values if enable))
         if now != self.last:
@@ -49,7 +49,7 @@ class _Monitor:
             self.check()
 
     def text(self) -> str:
-        """As Amaranth's simulator formats it."""
+        """Format it as Amaranth's simulator does."""
         values, found = iter(self.values), []
         for chunk in self.cell.format.chunks:
             if isinstance(chunk, str):
@@ -80,7 +80,7 @@ class Monitors:
             monitor.last = None
 
     def check(self, mask: int) -> None:
-        """The edge of these clocks is now, and nothing has changed yet."""
+        """Take the edge of these clocks, before anything has changed."""
         for monitor in self.clocked:
             if mask >> (monitor.clock or 0) & 1:
                 monitor.check()

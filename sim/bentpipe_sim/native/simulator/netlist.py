@@ -73,7 +73,7 @@ class AnyNetlist(Netlist):
 
 
 def read_any(source: nir.Netlist) -> AnyNetlist:
-    """The cells of a netlist of :func:`bentpipe_hdl.amaranth_simulation.netlist_of`.
+    """Return the cells of a netlist of :func:`bentpipe_hdl.amaranth_simulation.netlist_of`.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def read_any(source: nir.Netlist) -> AnyNetlist:
 
 
 def identity(source: nir.Netlist) -> str:
-    """A text that is equal for equal netlists."""
+    """Return a text that is equal for equal netlists."""
     cells = (f"{cell!r}" for cell in source.cells)
     return "\n".join([*cells, *(f"{signal.shape()!r} {value!r}" for signal, value in source.signals.items())])
 
@@ -167,7 +167,7 @@ class _AnyReader(_Reader):
     # Memories
 
     def memories(self) -> None:
-        """A memory is as many as its words have write enables, each with words of the bits of one."""
+        """Split a memory into as many as its words have write enables, each with words of the bits of one."""
         borders: dict[int, set[int]] = {}
         for cell in self.source.cells:
             if isinstance(cell, nir.SyncWritePort):
@@ -182,7 +182,7 @@ class _AnyReader(_Reader):
                 ]
 
     def read(self, memory: int, address: Bits) -> Cell:
-        """A word from all parts of a memory."""
+        """Return a word from all parts of a memory."""
         found: list[tuple[int, int, int]] = []
         for _, width, part in self.slices[memory]:
             found.append((self.add(Cell("read", width, [address], part)), 0, width))
@@ -200,7 +200,7 @@ class _AnyReader(_Reader):
             self.any.clock_of[self.add(Cell("write", 0, [enable, address, data], part))] = clock
 
     def registered(self, index: int, cell: nir.SyncReadPort) -> Cell:
-        """A register of what a word is before the clock, or becomes in it."""
+        """Make a register of what a word is before the clock, or becomes in it."""
         address, found = self.address(cell), []
         for low, width, part in self.slices[cell.memory]:
             value: Bits = ((self.add(Cell("read", width, [address], part)), 0, width),)
@@ -290,7 +290,7 @@ def _bit(bits: Bits, at: int) -> Bits:
 
 
 def _needs(cells: list[Cell], index: int) -> Iterator[int]:
-    """The cells that a cell depends on without a register or a memory between."""
+    """Yield the cells that a cell depends on without a register or a memory between."""
     cell = cells[index]
     if cell.op in _STATE:
         return

@@ -47,7 +47,7 @@ class _Outputs(_Text):
 
 @dataclass
 class Map:
-    """Where everything is in a state and in groups; it goes through JSON.
+    """Layout of a state and of groups; it goes through JSON.
 
     A value is a list of pieces, the lowest bits first: ``["place", number, lowest bit, width]`` of an input or a
     register, ``["row", number, row, lowest bit, width]`` of a memory, ``["constant", value, width]``, or, alone,
@@ -114,7 +114,7 @@ class Source:
     # Where things are
 
     def find_places(self) -> dict[Any, int]:
-        """The number of each input (by name), register, and memory with its field."""
+        """Return the number of each input (by name), register, and memory with its field."""
         keys: list[Any] = [*self.whole.inputs, *self.whole.registers]
         keys += [(memory, k) for memory in self.whole.memories for k in range(len(memory.fields))]
         return {key: place for place, key in enumerate(keys)}
@@ -159,7 +159,7 @@ class Source:
     # Text
 
     def library(self, masks: Iterable[int], groups: Iterable[str]) -> str:
-        """A library with functions for the clocks of these masks, and for these groups of values."""
+        """Return a library with functions for the clocks of these masks, and for these groups of values."""
         masks, groups = list(masks), list(groups)
         lines = [*(f'#include "{header}"' for header in HEADERS), _EXPORT, "namespace {", *self.state()]
         for mask in masks:
@@ -194,7 +194,7 @@ class Source:
         return found
 
     def clock(self, mask: int) -> list[str]:
-        """What an edge of these clocks does."""
+        """Return what an edge of these clocks does."""
         whole = self.whole
         made = Design(whole.graph, whole.inputs, memories=whole.memories)
         made.registers = {
@@ -241,7 +241,7 @@ class Source:
         return found
 
     def offsets(self) -> list[str]:
-        """For each place its octet, size, and the octets from one row to the next."""
+        """Return for each place its octet, size, and the octets from one row to the next."""
         found = []
         for key in self.places:
             if isinstance(key, tuple):
@@ -257,7 +257,7 @@ class Source:
 
 
 def masks_of(clocks: Iterable[tuple[Any, int, Any]]) -> Mapping[tuple[str, int], int]:
-    """For each signal and edge (as text) that something happens at, the clocks that it is an edge of."""
+    """Return, for each signal and edge (as text) that something happens at, the clocks that it is an edge of."""
     found: dict[tuple[str, int], int] = {}
     for k, (clk, edge, reset) in enumerate(clocks):
         for value, polarity in ((clk, edge), (reset, 1)):

@@ -114,7 +114,7 @@ class Recorder:
                     self._put_names(names, width)
 
     def _add_other(self, signal: Signal) -> None:
-        """A signal that is not of the design."""
+        """Add a signal that is not of the design."""
         buffer = Buffer(max(64, len(signal) // 8 + 1))
         self._others.append((signal, buffer))
         for path, low, width, names in parts_of(signal):
@@ -156,7 +156,7 @@ class Recorder:
     # What happens
 
     def sample(self, now: int) -> None:
-        """A point in time is over."""
+        """End a point in time."""
         compiled = self._engine.compiled
         if compiled.stale:
             compiled.settle()
@@ -200,7 +200,7 @@ def _cut(pieces: Pieces, low: int, width: int) -> Pieces:
 
 
 def _traced(traces: Any) -> Iterator[Signal]:
-    """The signals of a trace specification of Amaranth."""
+    """Yield the signals of a trace specification of Amaranth."""
     if isinstance(traces, ValueLike):
         value = Value.cast(traces)
         yield from () if isinstance(value, MemoryData._Row) else signals_of(value)

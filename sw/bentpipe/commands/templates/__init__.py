@@ -1,1 +1,2 @@
-"""What ``bentpipe new --plugin`` writes: models that work as they are. ``my_model`` becomes the name that is given."""
+"""Templates that ``bentpipe new --plugin`` writes: models that work as they are. ``my_model`` becomes the name that
+is given."""

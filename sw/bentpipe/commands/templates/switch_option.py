@@ -54,7 +54,7 @@ class MyModelHardware(Plugin):
 
 
 class MyModelSettings(Settings):
-    """Its key in ``[network.switches.NAME]``."""
+    """Key in ``[network.switches.NAME]``."""
 
     my_model: Annotated[int, COUNT.within(0, 65535)] = Field(
         default=0, description="every cell of a VC with this number is dropped; 0: none"

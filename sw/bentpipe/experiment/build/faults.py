@@ -79,7 +79,7 @@ class Places:
         return self.at(tables[number] if number < len(tables) else "flow")
 
     def vc(self, number: int) -> str:
-        """The key of the table of a VC of the experiment."""
+        """Return the key of the table of a VC of the experiment."""
         tables = self._experiment.tables.vcs
         return tables[number] if number < len(tables) else "vc"
 
@@ -109,7 +109,7 @@ class Places:
         return "network"
 
     def _port(self, switch: str, port: int, key: str) -> str:
-        """The table with the settings of a port: that of its line or host."""
+        """Return the table with the settings of a port: that of its line or host."""
         face, network = Face(switch, port), self._experiment.network
         for line in network.lines:
             if face in line.ends:

@@ -286,7 +286,7 @@ class NetworkProbe:
 def _add_flows(
     experiment: Experiment, engine: Engine, hosts: dict[str, Host], vcs: list[int], ends: OamEnds, places: Places
 ) -> dict[str, FlowHandle]:
-    """The flows by name; those of the schedule wait for it."""
+    """Return the flows by name; those of the schedule wait for it."""
     from bentpipe.hosts.engine import HELD
 
     held = set() if experiment.schedule is None else set(experiment.schedule.flows())
@@ -344,7 +344,7 @@ def _add_flows(
 
 
 def dropped(counters: Mapping[str, Any]) -> dict[str, int]:
-    """A node's cells dropped by reason, from its counters (``drop_REASON``: a number, or one a VC)."""
+    """Return a node's cells dropped by reason, from its counters (``drop_REASON``: a number, or one a VC)."""
     found = {}
     for name, value in counters.items():
         reason = name.removeprefix("drop_")

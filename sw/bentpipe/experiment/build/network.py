@@ -31,8 +31,8 @@ _PORTS: Final = 4
 
 
 def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Network, dict[str, Nic], list[int]]:
-    """The network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces. An SDU has
-    ``encapsulation`` octets more than the MTU at most."""
+    """Return the network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces. An
+    SDU has ``encapsulation`` octets more than the MTU at most."""
     from bentpipe_sim.board.target import make_network
 
     network = make_network(experiment.seed)
@@ -142,7 +142,7 @@ def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
 def _vc(
     mtus: dict[str, int], network: Network, legs: list[VcSpec], nodes: Nodes, between: Between, encapsulation: int
 ) -> int:
-    """A VC with all its leaves."""
+    """Return a VC with all its leaves."""
     vc, paths = legs[0], [leg.path for leg in legs]
     mtu = min(mtus[host] for host in (vc.path[0], *(path[-1] for path in paths)))
     first, *branches = (_along(path, nodes, between) for path in paths)

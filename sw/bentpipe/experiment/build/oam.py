@@ -23,8 +23,8 @@ OamEnds = dict[int, "OamEnd"]
 def add_ends(
     experiment: Experiment, engine: Engine, network: Network, hosts: Mapping[str, Host], vcs: list[int]
 ) -> OamEnds:
-    """An end at every host with OAM flows, for each VC that begins there, or ends there and has no other way; none for
-    those to several hosts.
+    """Return an end at every host with OAM flows, for each VC that begins there, or ends there and has no other way;
+    none for those to several hosts.
 
     The other way of a VC is that of its flow, or else the one that passes the same ports.
     """
@@ -69,8 +69,8 @@ def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
 
 
 def report_ends(experiment: Experiment, ends: OamEnds, now_ps: int) -> list[dict[str, Any]]:
-    """What became of the ends at which anything happened, as ``result.json`` has it: cells by kind, how often and how
-    long (ps) it was in each state, when these began and ended."""
+    """Return what became of the ends at which anything happened, as ``result.json`` has it: cells by kind, how often
+    and how long (ps) it was in each state, when these began and ended."""
     rows = []
     for number, end in ends.items():
         point = end.point

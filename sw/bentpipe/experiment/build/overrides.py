@@ -516,7 +516,7 @@ def value_at(document: Mapping[str, Any], key: str) -> Any:
 
 
 def _with(document: dict[str, Any], late: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A copy of a document with values in it."""
+    """Return a copy of a document with values in it."""
     given = [Assignment(_NAME, key, value) for key, value in (*late.items(), *(values or {}).items())]
     return assigned(document, given, _NAME)[0]
 

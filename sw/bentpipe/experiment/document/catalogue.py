@@ -25,7 +25,7 @@ _CATALOGUE: Final = Path(__file__).resolve().parents[2] / "catalogue"
 
 
 def catalogue() -> dict[str, Path]:
-    """The experiments that come with bentpipe, by name."""
+    """Return the experiments that come with bentpipe, by name."""
     return {path.stem: path for path in sorted(_CATALOGUE.glob("*.toml"), key=lambda path: path.stem)}
 
 
@@ -35,7 +35,7 @@ def networks() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """The file of an experiment: a name of the catalogue, or a path.
+    """Return the file of an experiment: a name of the catalogue, or a path.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def find(name: str) -> Path:
 
 
 def read_document(path: Path) -> tuple[dict[str, Any], str]:
-    """A TOML file, parsed, and its text."""
+    """Return a TOML file, parsed, and its text."""
     text = ""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -95,8 +95,8 @@ def _too_deep(path: Path, line: int | None) -> ConfigError:
 
 
 def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
-    """A TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file, from
-    its own folder on. The document, and the files that it is from with their texts, itself first.
+    """Return a TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file,
+    from its own folder on. The document, and the files that it is from with their texts, itself first.
 
     Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
     Cases, axes, published and predicted figures are each file's own, and so is ``[experiment]`` but for the times and

@@ -27,8 +27,8 @@ class Change:
 
 
 def changes_between(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Change]:
-    """How two documents differ in what decides a run's figures. To give a key the value that it has anyway changes
-    nothing.
+    """Return how two documents differ in what decides a run's figures. To give a key the value that it has anyway
+    changes nothing.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _between(path: str, before: Any, after: Any, defaults: Mapping[str, Any]) ->
 
 
 def _entries(value: Any) -> dict[str, Any] | None:
-    """What a table or a list of tables holds, by name or number; None of a value."""
+    """Return what a table or a list of tables holds, by name or number; None of a value."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):

@@ -100,7 +100,7 @@ class DeclaredTable(Settings):
 
 
 def schema_of(settings: Iterable[Setting]) -> dict[str, Any]:
-    """The JSON Schema of declared keys: the properties of a table."""
+    """Return the JSON Schema of declared keys: the properties of a table."""
     return {setting.key: _schema(setting) for setting in settings}
 
 

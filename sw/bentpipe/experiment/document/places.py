@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(
 
 
 def bracket_line(text: str, depth: int) -> int | None:
-    """The first line on which more brackets than so many are open; None: there is none."""
+    """Return the first line on which more brackets than so many are open; None: there is none."""
     line, is_open = 1, 0
     for token in _TOKEN.finditer(text):
         is_open += (token[0] in "[{") - (token[0] in "]}")
@@ -61,7 +61,7 @@ class _Reader:
                 self._pair(section)
 
     def _next(self) -> str:
-        """The next character that means something; empty at the end."""
+        """Return the next character that means something; empty at the end."""
         found = _SPACE.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1]
@@ -82,7 +82,7 @@ class _Reader:
         return path
 
     def _key(self) -> list[str]:
-        """The parts of the key that comes; the place stays at its end."""
+        """Return the parts of the key that comes; the place stays at its end."""
         self._next()
         self._line()
         found = _KEY.match(self.text, self.at)

@@ -259,7 +259,7 @@ def _told(place: str, path: Path | None = None) -> Iterator[None]:
 
 
 def _within(file: str, path: Path | None) -> str:
-    """A file of a plugin, beginning with the path that the plugin was named by; "" if it is none."""
+    """Return a file of a plugin, beginning with the path that the plugin was named by; "" if it is none."""
     if path is None or not Path(file).is_relative_to(path.resolve()):
         return ""
     return str(path / Path(file).relative_to(path.resolve()))
@@ -277,7 +277,7 @@ def _each(given: object) -> Iterator[object]:
 
 
 def _declared_in(module: ModuleType) -> _Declared:
-    """What a module declares, by the names that modules of bentpipe use."""
+    """Return what a module declares, by the names that modules of bentpipe use."""
     found = _Declared()
     known = {"APPLICATION": _take_applications, "REGISTRATION": _take_growths, "OPTIONS": _take_options}
     known |= {"APPLICATIONS": _take_applications, "GROWTHS": _take_growths}

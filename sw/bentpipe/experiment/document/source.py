@@ -74,7 +74,7 @@ class Source:
         return line or 0, f"{place}: {key}: {wrong.what}" if key else f"{place}: {wrong.what}"
 
     def line(self, key: str) -> int | None:
-        """The line of a dotted key, or of the nearest table around it; None if there is none."""
+        """Return the line of a dotted key, or of the nearest table around it; None if there is none."""
         near = self._nearest(key)
         return lines(self.text)[near] if near else None
 
@@ -85,12 +85,12 @@ class Source:
         return key
 
     def owner(self, key: str) -> Source:
-        """The file that has most of a dotted key: this one, or one that it extends."""
+        """Return the file that has most of a dotted key: this one, or one that it extends."""
         below = self.base.owner(key) if self.base else self
         return below if len(below._nearest(key)) > len(self._nearest(key)) else self
 
     def read(self, model: type[S], document: Mapping[str, Any]) -> S:
-        """A model of the document.
+        """Return a model of the document.
 
         Raises
         ------
@@ -113,7 +113,7 @@ def _lists_once(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProblem:
-    """An error of a model; of a list of values the list's."""
+    """Return an error of a model; of a list of values the list's."""
     parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
     if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
         parts.pop()

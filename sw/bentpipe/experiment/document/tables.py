@@ -277,7 +277,7 @@ class LineTable(LinkSettings, PortSettings):
         return given
 
     def port(self, end: int) -> PortSettings:
-        """What the port at its first end (0) or second one (1) has."""
+        """Return what the port at its first end (0) or second one (1) has."""
         return self.back if end and self.back is not None else PortSettings.part_of(self)
 
     @property
@@ -391,7 +391,7 @@ Hosts = Annotated[
 
 
 def hosts_of(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The hosts that are named."""
+    """Return the hosts that are named."""
     return given if isinstance(given, tuple) else (given,)
 
 
@@ -510,7 +510,7 @@ def _wrong_app(app: object) -> str:
 
 
 def _flow_schema(common: Mapping[str, Any], kind: ApplicationSpec) -> dict[str, Any]:
-    """The JSON Schema of a flow with an application, from that of any flow."""
+    """Return the JSON Schema of a flow with an application, from that of any flow."""
     app = {"const": kind.name, "description": kind.text, "title": "app", "type": "string"}
     must = kind.name != _APP
     known = common["properties"]
@@ -765,7 +765,7 @@ class Cases(Settings, extra="ignore"):
         return self
 
     def all(self) -> tuple[CaseTable, ...]:
-        """The cases, those of the axes made."""
+        """Return the cases, those of the axes made."""
         if not self.axis:
             return self.case
         made = []
@@ -806,7 +806,7 @@ class Document(Cases, extra="forbid"):
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
-    """What a document doesn't give, as one would write it there: dotted keys and values.
+    """Yield what a document doesn't give, as one would write it there: dotted keys and values.
 
     Tables in which something else holds then, those of hosts and TCP of flows, are left out.
     """
@@ -829,7 +829,7 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references.
+    """Return the JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references.
 
     What one that ``extends`` another doesn't say it has from that: no key of its tables has to be there, but for its
     name and title. What stands in an array of tables is whole.
@@ -870,7 +870,7 @@ def _is_table(one: dict[str, Any], schema: dict[str, Any]) -> bool:
 
 
 def _partly(one: Any, schema: dict[str, Any], made: dict[str, Any]) -> Any:
-    """A part of a schema in which no key of a table is required; arrays stand as they are."""
+    """Return a part of a schema in which no key of a table is required; arrays stand as they are."""
     if isinstance(one, list):
         return [_partly(part, schema, made) for part in one]
     if not isinstance(one, dict):

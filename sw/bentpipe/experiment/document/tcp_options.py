@@ -43,13 +43,13 @@ class TcpTable(DeclaredTable):
         return made
 
     def given(self) -> dict[str, Any]:
-        """The members of TcpConfig that are given; ``window`` gives both socket buffers."""
+        """Return the members of TcpConfig that are given; ``window`` gives both socket buffers."""
         buffers = {} if self.window is None else {"send_buffer": self.window, "receive_buffer": self.window}
         return buffers | {**self.values}
 
 
 def make_config(options: Mapping[str, Any], mtu: int, place: str) -> TcpConfig:
-    """The TcpConfig of options that were read by their declarations; ``place`` is where they came from."""
+    """Return the TcpConfig of options that were read by their declarations; ``place`` is where they came from."""
     try:
         config = TcpConfig.of_read(options)
         config.segment_size(mtu)

@@ -82,5 +82,5 @@ def _has(field: FieldInfo, kind: type) -> bool:
 
 
 def _model(kind: Any) -> type[Settings] | None:
-    """The first model in a type."""
+    """Return the first model in a type."""
     return next((part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Settings)), None)

@@ -31,7 +31,7 @@ def _ports(rates: Sequence[int]) -> str:
 
 
 def _order(e: Experiment, group: GroupSpec) -> str:
-    """A schedule on one line: ``serial (a, parallel (b, c))``."""
+    """Return a schedule on one line: ``serial (a, parallel (b, c))``."""
     parts = [e.flows[m].name if isinstance(m, int) else _order(e, m) for m in group.members]
     delay = f" after {format_time(group.delay_ps)}" if group.delay_ps else ""
     return f"{'serial' if group.serial else 'parallel'}{delay} ({', '.join(parts)})"
@@ -48,7 +48,7 @@ _SHOWN_OF_SWITCH: Final = (
 
 
 def _also(settings: Settings, shown_already: Sequence[str] = ()) -> str:
-    """What a node has of its settings, beside those that have a column and those that are at their defaults."""
+    """Return what a node has of its settings, beside those that have a column and those that are at their defaults."""
     parts = []
     for name, value in settings.members().items():
         field = type(settings).model_fields[name]

@@ -40,7 +40,7 @@ def read_events(
     first: Experiment,
     read: Callable[[dict[str, Any], Source], Experiment],
 ) -> tuple[EventSpec, ...]:
-    """The events of a document in the order of their times; those of one time in that of the file.
+    """Return the events of a document in the order of their times; those of one time in that of the file.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ __all__ = ["read_flows", "read_traffic"]
 def read_flows(
     tables: tuple[FlowTable, ...], common: HostsTable, channels: Channels, problems: Problems
 ) -> list[FlowSpec]:
-    """The flows of ``[[flow]]``; each without VCs of its own gets two.
+    """Return the flows of ``[[flow]]``; each without VCs of its own gets two.
 
     Raises
     ------
@@ -190,7 +190,7 @@ class _Reader:
                 raise ConfigProblem(f"{place}.vc", what)
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
-        """The ways of a flow's data: its ``path``, or else the shortest."""
+        """Return the ways of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
         source, sinks = self._channels.host(f"{place}.source", table.source), hosts_of(table.sink)
         if table.path is None:
@@ -213,8 +213,8 @@ class _Reader:
         table: FlowTable,
         own: str,
     ) -> int:
-        """The VC that is named, or a new one with the name ``own``; of one with several leaves the root. An OAM flow
-        may share it with another flow."""
+        """Return the VC that is named, or a new one with the name ``own``; of one with several leaves the root. An OAM
+        flow may share it with another flow."""
         place = key.rpartition(".")[0]
         if name is None:
             self._channels.check_pacing(place, pacing, paths[0])
@@ -246,7 +246,7 @@ class _Reader:
 def read_traffic(
     table: TrafficTable, common: HostsTable, channels: Channels, source: Source, numbered: int
 ) -> tuple[list[FlowSpec], GroupSpec, str]:
-    """The flows of ``[traffic]``, their order, and the script.
+    """Return the flows of ``[traffic]``, their order, and the script.
 
     Between two hosts there is one VC each way, which all connections share, as IP over ATM has it (RFC 1577
     section 5). One that was laid out by hand is taken.
@@ -323,7 +323,7 @@ def read_traffic(
 
 
 def _host(script: Script, connection: Connection, end: str, hosts: Mapping[str, HostSpec]) -> str:
-    """The host at an end of a connection, which names it by its name or by its address."""
+    """Return the host at an end of a connection, which names it by its name or by its address."""
     name = getattr(connection, end)
     names = {host.address: host.name for host in hosts.values() if host.address} | {each: each for each in hosts}
     if name not in names:
@@ -332,7 +332,7 @@ def _host(script: Script, connection: Connection, end: str, hosts: Mapping[str, 
 
 
 def _script(table: TrafficTable, source: Source) -> Script:
-    """The script of ``netspec``: in the file itself, or beside it."""
+    """Return the script of ``netspec``: in the file itself, or beside it."""
     text, file = table.netspec, source.owner("traffic.netspec")
     if "\n" in text or "{" in text:
         return Script(text, file.name, _first_line(file))

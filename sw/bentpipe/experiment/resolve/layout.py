@@ -46,7 +46,7 @@ class Routes:
         self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     def shortest(self, source: str, sink: str) -> tuple[str, ...] | None:
-        """The path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
+        """Return the path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
         switch: only the ends of a path are hosts. None if there is no path."""
         ends = source, sink
         if ends not in self._found:
@@ -72,7 +72,7 @@ class Routes:
         return None
 
     def between(self, key: str, source: str, sink: str) -> tuple[str, ...]:
-        """The shortest path between two hosts."""
+        """Return the shortest path between two hosts."""
         if source == sink:
             raise ConfigProblem(key, f"source and sink are the same host, {source!r}")
         path = self.shortest(source, sink)
@@ -82,7 +82,7 @@ class Routes:
 
 
 def given_path(key: str, path: tuple[str, ...], network: NetworkSpec) -> tuple[str, ...]:
-    """The nodes that a document lists, from a host over switches to another host.
+    """Return the nodes that a document lists, from a host over switches to another host.
 
     Raises
     ------
@@ -199,19 +199,19 @@ class Channels:
                 raise ConfigProblem(f"{key}.vci", what)
 
     def paths(self, key: str, place: str, source: str, sinks: Sequence[str]) -> list[tuple[str, ...]]:
-        """The shortest paths from one host to some: a tree."""
+        """Return the shortest paths from one host to some: a tree."""
         if len(set(sinks)) < len(sinks):
             raise ConfigProblem(place, "a host is named twice")
         return [self.routes.between(key, source, self.host(place, sink)) for sink in sinks]
 
     def host(self, key: str, name: str) -> str:
-        """The name of a host that a document names."""
+        """Return the name of a host that a document names."""
         if name not in self._lines:
             raise ConfigProblem(key, f"there is no host {name!r}{nearest(name, list(self._lines))}")
         return name
 
     def _line(self, path: tuple[str, ...]) -> int:
-        """The rate of the line that a VC begins on."""
+        """Return the rate of the line that a VC begins on."""
         return self._lines[path[0]]
 
     def check_pacing(self, key: str, pacing: PacingSettings, path: tuple[str, ...]) -> None:
@@ -283,7 +283,7 @@ class Channels:
         return first
 
     def leaves(self, root: int) -> list[int]:
-        """The VC with this index, and those of which it is the root."""
+        """Return the VC with this index, and those of which it is the root."""
         return self._leaves[root]
 
     def check(self, problems: Problems) -> None:

@@ -121,7 +121,7 @@ class LineWriter:
 
     @staticmethod
     def _line(line: LineSpec, writes: Sequence[LineWrite]) -> LineSpec | None:
-        """The line with these writes in it; the same object where they change nothing."""
+        """Return the line with these writes in it; the same object where they change nothing."""
         pairs: dict[str, list[Any]] = {
             "ber": [*line.ber], "outage": [*line.outage], "rate": [*line.rates_bps], "delay_ps": [*line.delays_ps],
         }  # fmt: skip
@@ -154,7 +154,7 @@ class LineWriter:
         return LineSpec(line.name, line.ends, rates, line.clock_ppm, ways, framing)
 
     def _with_rate(self, switches: tuple[SwitchSpec, ...], line: LineSpec) -> tuple[SwitchSpec, ...] | None:
-        """The switches with the line's rate at its ports; None: a port's rate does not hang on it alone."""
+        """Return the switches with the line's rate at its ports; None: a port's rate does not hang on it alone."""
         made = [*switches]
         for end, rate_bps in zip(line.ends, line.rates_bps, strict=True):
             if end.switch in self._own_rates:

@@ -35,7 +35,7 @@ _CLOCK: Final = ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm")
 
 
 def read_network(document: Document, seed: int, problems: Problems) -> NetworkSpec:
-    """The network, its clocks drawn from the seed.
+    """Return the network, its clocks drawn from the seed.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _kind(place: str, own: str | None, network: NetworkTable, rate: int) -> str:
 
 
 def _clocks(own: float | None, network: NetworkTable, seed: int, name: str) -> tuple[float, float]:
-    """The offsets of a line's two clocks in ppm, drawn from the seed within its tolerance or the network's."""
+    """Return the offsets of a line's two clocks in ppm, drawn from the seed within its tolerance or the network's."""
     return draw_clocks(seed, name, network.clock_tolerance_ppm if own is None else own)
 
 
@@ -223,7 +223,7 @@ def _host(
 def _settings(
     tables: dict[str, HostTable | HostsTable], defaults: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of a host, and the table that gives each of those that are given.
+    """Return the settings of a host, and the table that gives each of those that are given.
 
     It is the first table that gives the setting itself, both costs at once, or a profile that has it. What none gives
     is noted in ``defaults`` where the profile is that decides, or else in the last table.

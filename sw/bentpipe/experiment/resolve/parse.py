@@ -142,7 +142,7 @@ def parse_experiment(
 
 
 def _with_changes(first: Experiment, tables: Document, source: Source) -> Experiment:
-    """The experiment with its events and profiles."""
+    """Return the experiment with its events and profiles."""
 
     def read(changed: dict[str, Any], named: Source) -> Experiment:
         return parse_experiment(changed, named, seed=first.seed, duration_ps=first.duration_ps)
@@ -162,7 +162,7 @@ def _tables(document: Document, channels: Channels, flows: Sequence[FlowSpec]) -
 
 
 def _losses(tables: Sequence[LossTable], channels: Channels, problems: Problems) -> tuple[LossSpec, ...]:
-    """The listed losses: each of a VC that is there, on a line that it passes."""
+    """Return the listed losses: each of a VC that is there, on a line that it passes."""
     names = [vc.name for vc in channels.vcs]
     lines = {line.name: line for line in channels.network.lines}
     found: dict[tuple[str, str], LossSpec] = {}

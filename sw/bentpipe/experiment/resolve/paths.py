@@ -21,7 +21,7 @@ _BY_FRAMES: Final = ("red", "queue_limit")
 
 
 def pieces(path: Sequence[str]) -> Iterable[Piece]:
-    """The pieces of a path, each with its direction."""
+    """Return the pieces of a path, each with its direction."""
     return itertools.pairwise(path)
 
 
@@ -40,7 +40,7 @@ def check_nodes(key: str, path: Sequence[str], network: NetworkSpec) -> None:
 
 
 def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Problems) -> tuple[VpSpec, ...]:
-    """The virtual paths of a document.
+    """Return the virtual paths of a document.
 
     Raises
     ------
@@ -115,14 +115,14 @@ def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]
 
 
 def _within(path: Sequence[str], vp: VpSpec) -> int | None:
-    """Where a path goes through a virtual path, either way: the place of its first node."""
+    """Return where a path goes through a virtual path, either way: the place of its first node."""
     count = len(vp.path)
     ways = vp.path, vp.path[::-1]
     return next((k for k in range(len(path) - count + 1) if tuple(path[k : k + count]) in ways), None)
 
 
 def vps_of(key: str, path: Sequence[str], network: NetworkSpec) -> tuple[str, ...]:
-    """The names of the virtual paths that a VC with this path goes through.
+    """Return the names of the virtual paths that a VC with this path goes through.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def vps_of(key: str, path: Sequence[str], network: NetworkSpec) -> tuple[str, ..
 
 
 def _through(vc: VcSpec, network: NetworkSpec) -> Iterator[tuple[VpSpec, tuple[str, ...]]]:
-    """The virtual paths that a VC goes through, with that part of its own path."""
+    """Yield the virtual paths that a VC goes through, with that part of its own path."""
     for vp in network.vps:
         if vp.name in vc.vps:
             k = _within(vc.path, vp)
@@ -154,10 +154,10 @@ def _through(vc: VcSpec, network: NetworkSpec) -> Iterator[tuple[VpSpec, tuple[s
 
 
 def passed_on(vc: VcSpec, network: NetworkSpec) -> set[str]:
-    """The switches that see a VC's virtual path and not the VC."""
+    """Return the switches that see a VC's virtual path and not the VC."""
     return {node for _, part in _through(vc, network) for node in part[1:-1]}
 
 
 def vpi_on(vc: VcSpec, piece: Piece, network: NetworkSpec) -> int:
-    """The VPI of a VC's cells on a piece of its path."""
+    """Return the VPI of a VC's cells on a piece of its path."""
     return next((vp.vpi for vp, part in _through(vc, network) if piece in set(pieces(part))), vc.vpi)

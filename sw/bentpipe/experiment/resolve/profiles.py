@@ -61,7 +61,7 @@ def read_profiles(
 
 @lru_cache(maxsize=8)
 def _table(path: Path, _changed_ns: int, _octets: int) -> tuple[str, pa.Table]:
-    """The digest of a file and its table; comment lines (``#``) before a CSV file's head are left out."""
+    """Return the digest of a file and its table; comment lines (``#``) before a CSV file's head are left out."""
     octets = path.read_bytes()
     digest = hashlib.sha256(octets).hexdigest()
     found = _read(path, octets)
@@ -153,7 +153,7 @@ class _Reader:
             raise self._error("file", f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
 
     def _columns(self, data: pa.Table) -> tuple[np.ndarray, dict[str, pa.ChunkedArray]]:
-        """The times in ps, and the columns by their keys."""
+        """Return the times in ps, and the columns by their keys."""
         import numpy as np
 
         names = self._table.columns or {name: name for name in data.column_names if not name.startswith("_")}
@@ -331,7 +331,7 @@ def _extremes(columns: Sequence[np.ndarray]) -> list[tuple[Any, ...]]:
 
 
 def _plain(values: np.ndarray) -> Sequence[Any]:
-    """A column without NumPy: numbers that are all whole as such."""
+    """Return a column without NumPy: numbers that are all whole as such."""
     import numpy as np
 
     if values.dtype == object:

@@ -60,7 +60,7 @@ def frame_remarks(
 
 
 def _packet(experiment: Experiment, flow: FlowSpec) -> int:
-    """The octets of the largest packet of a flow."""
+    """Return the octets of the largest packet of a flow."""
     mtu = min(host.config.mtu for host in experiment.network.hosts if host.name in (flow.source, flow.sink))
     if flow.protocol == "tcp":
         return mtu
@@ -70,7 +70,7 @@ def _packet(experiment: Experiment, flow: FlowSpec) -> int:
 
 
 def _places(experiment: Experiment, switch: SwitchSpec, after: str, vc: VcSpec) -> tuple[int, str]:
-    """The cells of a VC that a switch queues at most for the next node, and which setting says so."""
+    """Return the cells of a VC that a switch queues at most for the next node, and which setting says so."""
     network = experiment.network
     faces = [host.port for host in network.hosts if host.name == after]
     for line in network.lines:

@@ -147,13 +147,13 @@ class LineSpec:
         return [f"{delay_ps + shorter_ps} ps" for delay_ps in self.delays_ps] if key == "delay" else None
 
     def with_delay(self, delay_ps: int) -> LineSpec:
-        """The same line with this delay, and the difference between both directions that it has."""
+        """Return the same line with this delay, and the difference between both directions that it has."""
         less = self.delay_ps - delay_ps
         out, back = (LinkSettings.part_of(way, delay_ps=way.delay_ps - less) for way in self.ways)
         return replace(self, ways=(out, back))
 
     def of_cells(self) -> LineSpec:
-        """The same line with cells alone."""
+        """Return the same line with cells alone."""
         faults = zip(self.ways, self.ber, self.outage, strict=True)
         out, back = (LinkSettings.part_of(way, ber=ber, outage=outage) for way, ber, outage in faults)
         return replace(self, ways=(out, back), framing=None)
@@ -215,7 +215,7 @@ class HostSpec:
         return replace(self, delay_ps=delay_ps)
 
     def of_cells(self) -> HostSpec:
-        """The same host with a line of cells alone."""
+        """Return the same host with a line of cells alone."""
         return replace(self, framing=None)
 
     def row(self) -> dict[str, Any]:
@@ -369,7 +369,7 @@ class GroupSpec:
     members: tuple[GroupSpec | int, ...]
 
     def flows(self) -> Iterator[int]:
-        """All flows in it."""
+        """Yield all flows in it."""
         for member in self.members:
             if isinstance(member, int):
                 yield member

@@ -181,7 +181,7 @@ def resume_cases(
 def _case(
     experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool, plots: bool
 ) -> dict[str, Any]:
-    """A case in its folder, as far as it isn't there."""
+    """Return a case in its folder, as far as it isn't there."""
     path = folder.path / case_folder(experiment.case)
     if not folder.begun or not path.exists():
         with folder.case(path.name) as own:

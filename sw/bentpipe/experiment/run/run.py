@@ -339,7 +339,7 @@ def run_beside_cells(experiment: Experiment, result: RunResult, *, show_progress
 
 
 def _of_cells(network: NetworkSpec) -> NetworkSpec:
-    """The network with lines of cells alone."""
+    """Return the network with lines of cells alone."""
     return dataclasses.replace(
         network,
         lines=tuple(line.of_cells() for line in network.lines),
@@ -381,7 +381,7 @@ class _Stops:
 
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
-    """How much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
+    """Return how much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
     shares = (
         built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
         for flow in experiment.flows
@@ -436,7 +436,7 @@ class _Sampler:
 
 
 def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
-    """What became of every PDU, and why that can't be trusted, or None."""
+    """Return what became of every PDU, and why that can't be trusted, or None."""
     ledger: list[dict[str, Any]] = []
     try:
         ledger = built.ledger()
@@ -447,7 +447,7 @@ def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
-    """How much of the run was compared with a board's, and what differs, or None."""
+    """Return how much of the run was compared with a board's, and what differs, or None."""
     try:
         return built.verify(), None
     except SimulationError as error:
@@ -465,7 +465,7 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
 
 
 def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> list[str]:
-    """What was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
+    """Return what was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
     found = []
     for row, spec in zip(flows, experiment.flows, strict=True):
         begin = row.get("start_ps", 0)
@@ -551,7 +551,7 @@ def _sum_up(
     wall_s: float,
     end: _End,
 ) -> dict[str, Any]:
-    """The summary as of now."""
+    """Return the summary as of now."""
     over, stopped = end.over, end.stopped
     now = built.now_ps()
     flows = [_flow(flow.report(now)) for flow in built.flows.values()]
@@ -630,7 +630,7 @@ def _sum_up(
 
 
 def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
-    """A flow that was to send so much hadn't when the time was up."""
+    """Return a flow that was to send so much hadn't when the time was up."""
     pairs = zip(experiment.flows, flows, strict=True)
     return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
@@ -681,7 +681,7 @@ def versions() -> dict[str, str]:
 
 
 def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
-    """What ``result.json`` above the cases' folders says before any case has run."""
+    """Return what ``result.json`` above the cases' folders says before any case has run."""
     first = experiments[0]
     return {
         "schema": SCHEMA_VERSION,

@@ -109,7 +109,7 @@ def grow(
     most_ps: int,
     stopped: Callable[[], Any] = lambda: None,
 ) -> bool:
-    """The trials of a batch, from the states of its excursions on; False: something stopped them."""
+    """Return the trials of a batch, from the states of its excursions on; False: something stopped them."""
     for k, level in enumerate(levels):
         stage = SplittingLevel(level)
         tree.stages.append(stage)
@@ -198,7 +198,7 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
 
 
 def _highest(mosts: Sequence[int], level: int) -> int:
-    """The highest level above this one to which a share of them comes, or the next above; 0 of none at all."""
+    """Return the highest level above this one to which a share of them comes, or the next above; 0 of none at all."""
     if not mosts:
         return 0
     ranked = sorted(mosts, reverse=True)
@@ -229,7 +229,7 @@ class _Branched:
 
 
 def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
-    """The same with an engine that splits, where the experiment asks for one.
+    """Return the same with an engine that splits, where the experiment asks for one.
 
     Raises
     ------
@@ -357,6 +357,6 @@ class Splitting:
         return self._sum_up(len(self._trees))
 
     def _sum_up(self, done: int) -> dict[str, Any]:
-        """What came of so many batches with all their trials, and of the plain run."""
+        """Return what came of so many batches with all their trials, and of the plain run."""
         port, planned = str(self._table.port), self._table.repeats
         return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)

@@ -81,7 +81,7 @@ class StatePickler(pickle.Pickler):
 
 
 def taken(root: Any) -> bytes:
-    """All that hangs on an object.
+    """Return all that hangs on an object.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def taken(root: Any) -> bytes:
 
 
 def given(octets: bytes) -> Any:
-    """What :func:`taken` took, as new objects."""
+    """Return what :func:`taken` took, as new objects."""
     return unpickled(pickle.Unpickler(io.BytesIO(octets)))
 
 
 def unpickled(unpickler: pickle.Unpickler) -> Any:
-    """What :meth:`StatePickler.take` took."""
+    """Return what :meth:`StatePickler.take` took."""
     root = unpickler.load()
     put = object.__setattr__
     while (part := unpickler.load()) is not None:
@@ -111,13 +111,13 @@ def unpickled(unpickler: pickle.Unpickler) -> Any:
 
 
 def copied(root: Any) -> Any:
-    """A copy of all that hangs on an object."""
+    """Return a copy of all that hangs on an object."""
     return given(taken(root))
 
 
 @cache
 def code() -> str:
-    """The digest of bentpipe's sources, as they are when it is first asked for."""
+    """Return the digest of bentpipe's sources, as they are when it is first asked for."""
     import bentpipe_hdl
     import bentpipe_sim
 
@@ -130,7 +130,7 @@ def code() -> str:
 
 
 def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
-    """What a file of a state has, with the plugins that it needs; errors as of :func:`taken`."""
+    """Return what a file of a state has, with the plugins that it needs; errors as of :func:`taken`."""
     import pyarrow as pa
 
     plain = taken(root)
@@ -147,7 +147,7 @@ def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
 
 
 def read_state(path: Path) -> Any:
-    """What :func:`pack` made a file of.
+    """Return what :func:`pack` made a file of.
 
     A pickle can do whatever Python can: only files of the user's own are read.
 

@@ -50,7 +50,7 @@ class Cubic(Growth):
         self.cwnd = cwnd if cwnd < self.limit else self.limit
 
     def _avoid(self, cwnd: float, acked: float, rtt: float, now: int) -> float:
-        """The window after an ACK in congestion avoidance."""
+        """Return the window after an ACK in congestion avoidance."""
         if self.epoch < 0:
             self._begin(cwnd, now)
         t = (now - self.epoch) / PS_PER_S

@@ -43,7 +43,7 @@ class Losses:
         self._list.write(*csr.table("losses"))
 
     def decide(self, header: CellHeader, hec_error, taken) -> Signal:
-        """Whether the cell with this header is lost; kept at ``taken``."""
+        """Return whether the cell with this header is lost; kept at ``taken``."""
         m, slot = self._m, self._slot
         gone = Signal(name="gone")
         known, vc = Signal(name="loss_known"), Signal(range(VCS), name="loss_vc")

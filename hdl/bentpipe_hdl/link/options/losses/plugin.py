@@ -12,7 +12,7 @@ class Losses(LinkPlugin):
         self.acts = self.part.enable
 
     def lose(self, path, gone):
-        """The first of all plugins: ``gone`` is never."""
+        """Return the first of all plugins: ``gone`` is never."""
         del gone
         return self.part.decide(path.sent_header, path.sent_hec_error, path.taken)
 

@@ -1,4 +1,4 @@
-"""When each cell arrives at the end of a path whose delay changes."""
+"""Arrival of each cell at the end of a path whose delay changes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 

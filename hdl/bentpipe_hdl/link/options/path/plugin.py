@@ -24,7 +24,7 @@ class Path(LinkPlugin):
         m.d.comb += link.o_end.eq(self.part.due)
 
     def lose(self, path, gone):
-        """The last of all plugins: ``gone`` is final."""
+        """Run after all other plugins: ``gone`` is final."""
         self.part.send(path.taken & ~gone, path.errors.delay, path.later)
         return gone
 

@@ -27,7 +27,7 @@ _LEAST: Final = 1 / (4 * POINTS)
 
 
 class VariationSettings(Settings):
-    """How much longer than the delay each cell takes: independent random times."""
+    """Additional delay of each cell: independent random times."""
 
     distribution: Literal["uniform", "normal", "exponential", "pareto"] = Field(
         description="uniform (0 to twice the mean), normal (not below 0), exponential, or pareto"

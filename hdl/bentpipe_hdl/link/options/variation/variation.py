@@ -39,7 +39,7 @@ class Variation:
         csr.status("variation_cells", self._count)
 
     def draw(self, taken) -> Signal:
-        """The additional delay of the cell, in ticks; the generator moves on at ``taken``."""
+        """Return the additional delay of the cell, in ticks; the generator moves on at ``taken``."""
         m, slot, state = self._m, self._slot, self._state
         row, later, early = Signal(self._layout, name="variation_row"), Signal(26, name="variation_ticks"), Signal()
         index = state[56:]

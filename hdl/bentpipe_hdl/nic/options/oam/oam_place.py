@@ -14,12 +14,12 @@ COUNTERS = ("oam_taken", "oam_lost")
 
 
 def is_f5(header):
-    """Whether a cell is one of an F5 flow, of a segment (PTI 4) or end to end (5); I.361 clause 2.2.4."""
+    """Return whether a cell is one of an F5 flow, of a segment (PTI 4) or end to end (5); I.361 clause 2.2.4."""
     return header.pti[1:] == 0b10
 
 
 def place_members(width, vcs):
-    """The host's side of :class:`OamPlace`, as the place has it."""
+    """Return the host's side of :class:`OamPlace`, as the place has it."""
     octets = {"payload": Out(384)} if width == WIDE else {"at": In(range(WORDS_A_CELL - 1)), "word": Out(32)}
     return {
         "full": Out(1),

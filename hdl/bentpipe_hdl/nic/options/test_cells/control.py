@@ -72,13 +72,13 @@ class TestCells(NicOption):
         return (
             Register("test_tx", 0x0300, "generator of test cells", width=13, fields=(
                 vc, reg.Field("run", 12, text="it sends")),
-                on_write="begins anew, or ends after one more cell"),
+                on_write="starts again, or ends after one more cell"),
             Register("test_tx_first", 0x0301, "sequence number of the first test cell"),
             Register("test_tx_count", 0x0302, "to send as test cells, 0: without end", unit="cells"),
             Register("test_rx", 0x0304, "analyser of test cells", width=14, fields=(
                 vc, reg.Field("run", 12, text="it takes the cells of the VC"),
                 reg.Field("known", 13, text="the first number is known")),
-                on_write="begins anew; counters go on"),
+                on_write="starts again; counters continue"),
             Register("test_rx_first", 0x0305, "first sequence number, where it is known"),
             Register("test_block_size", 0x0306, "log2 of the cells of a block (N of I.356)", width=5, reset=7, most=16),
             Register("test_block_limit", 0x0307, "most bad outcomes in a block that is not severely errored (M), less "
@@ -164,7 +164,7 @@ def analyse(
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analyser has counted. The difference of two is what happened between them.
+    """Counts of an analyser. The difference of two is what happened between them.
 
     Members
     -------
@@ -205,7 +205,7 @@ class Analysis:
 
     @property
     def delay_mean_ps(self) -> float | None:
-        """Their mean; None: no cell was in order."""
+        """Return their mean; None: no cell was in order."""
         return self.delay_sum_ps / self.in_order if self.in_order else None
 
     def quantile_ps(self, share: float) -> int | None:

@@ -43,7 +43,7 @@ class TestCells(NicPlugin):
 
     @staticmethod
     def _single(core):
-        """Whether what happens to the tick's VC is about a single cell of the host."""
+        """Return whether what happens to the tick's VC is about a single cell of the host."""
         return getattr(core.pacer, "single", 0)
 
     @staticmethod

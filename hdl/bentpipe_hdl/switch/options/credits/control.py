@@ -40,7 +40,7 @@ def visit_step(resync_ps: int, vcs: int) -> int:
 
 
 def _credits_fault(what: str, setup: Setup) -> Fault:
-    """A fault of the switch's credits for all VCs, or else of those of a VC."""
+    """Return a fault of the switch's credits for all VCs, or else of those of a VC."""
     if setup.settings.share:
         return Fault(what, "credits.share")
     return Fault(what, "credits", vc=setup.vc_with("credits"))

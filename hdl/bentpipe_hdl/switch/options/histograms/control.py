@@ -61,7 +61,7 @@ class HistogramSettings(Settings):
 
 
 def lower_bounds(shift: int, logarithmic: bool) -> list[int]:
-    """The least value in each bin."""
+    """Return the least value in each bin."""
     if not logarithmic:
         return [k << shift for k in range(BINS)]
     part = 1 << OCTAVE_BITS

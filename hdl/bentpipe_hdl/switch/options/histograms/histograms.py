@@ -175,7 +175,7 @@ class Histograms(wiring.Component):
 
 
 def _bin(m, slot, name, strobe, value, scale):
-    """The number of the bin in which the value falls."""
+    """Return the number of the bin in which the value falls."""
     scaled = Signal.like(value, name=f"{name}_scaled")
     found = Signal(BIN_BITS, name=f"{name}_bin")
     with slot.only(strobe):
@@ -195,6 +195,6 @@ def _bin(m, slot, name, strobe, value, scale):
 
 
 def _found(m, index, at, word):
-    """The word that a part finds at an index, which tables share."""
+    """Return the word that a part finds at an index, which tables share."""
     m.d.comb += index.eq(at)
     return word

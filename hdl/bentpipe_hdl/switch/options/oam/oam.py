@@ -663,7 +663,7 @@ def _user_vci(vci):
 
 
 def _summary(m, state, name):
-    """The states that a VC is in."""
+    """Return the states that a VC is in."""
     found = Signal(States, name=f"{name}_states")
     m.d.comb += [
         found.ais.eq(state.ais != 0),

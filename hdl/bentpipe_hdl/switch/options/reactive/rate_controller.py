@@ -304,7 +304,7 @@ class RateController(wiring.Component):
         return quotient, rest
 
     def _divide_by_bits(self, m, look, applies, cell, capacity):
-        """The same, a bit of the quotient in each clock behind a look: 40 of the 50 clocks that it may take."""
+        """Return the same, a bit of the quotient in each clock behind a look: 40 of the 50 clocks that it may take."""
         del applies
         number, rest, left = Signal(PERIOD_BITS), Signal(CAPACITY_BITS), Signal(range(PERIOD_BITS + 1))
         shifted = Cat(number[-1], rest)

@@ -76,14 +76,14 @@ class RedSettings(Settings):
 
 
 def packet_ticks(settings: RedSettings, period: int) -> float:
-    """The time of a typical packet, in ticks, at a port where a cell takes ``period`` (2**-16 ticks)."""
+    """Return the time of a typical packet, in ticks, at a port where a cell takes ``period`` (2**-16 ticks)."""
     if settings.packet_time_ps is not None:
         return settings.packet_time_ps / TICK_PS
     return -(-(TYPICAL_OCTETS + 8) // 48) * period / 65536
 
 
 def red_words(settings: RedSettings, packet_ticks: float) -> dict[str, dict[str, int]]:
-    """The registers of a port, by name and field; ``packet_ticks`` is the time of a typical packet."""
+    """Return the registers of a port, by name and field; ``packet_ticks`` is the time of a typical packet."""
     one, level = 1 << PROBABILITY_BITS, 1 << LEVEL_FRACTION
     keep = min(max(round(one * (1 - settings.weight)), 0), one - 1)
     halvings = -math.log2(keep / one) if keep else math.inf
@@ -102,7 +102,7 @@ def red_words(settings: RedSettings, packet_ticks: float) -> dict[str, dict[str,
 
 
 def red_seed(seed: str, port: int) -> int:
-    """The first state of a port's generator."""
+    """Return the first state of a port's generator."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{port}/red".encode()).digest()[:8], "little") or 1
 
 

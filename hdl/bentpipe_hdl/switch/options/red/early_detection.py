@@ -269,13 +269,13 @@ class RandomEarlyDetection(wiring.Component):
         self._since.write(self.port, self.now, counts & idle)
 
     def _elapsed(self, since):
-        """The time in ticks since then, at most what fits."""
+        """Return the time in ticks since then, at most what fits."""
         elapsed = (self.now - since)[:TIME_BITS]
         return Mux(elapsed[IDLE_BITS:].any(), Const(-1, IDLE_BITS), elapsed[:IDLE_BITS])
 
     def _decayed(self, m, slot, average, elapsed, settings):
-        """The average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last of
-        these, which stay from the commit on."""
+        """Return the average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last
+        of these, which stay from the commit on."""
         packets = slot.product(elapsed, settings.rate, "idle_packets", since=0)[RATE_FRACTION:][:IDLE_BITS]
         packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay
@@ -309,8 +309,8 @@ class RandomEarlyDetection(wiring.Component):
 
     @staticmethod
     def _and_half(frames):
-        """What ``(average - frames) * keep`` is added to: the new average, with as many fraction bits more as ``keep``
-        has, and a half."""
+        """Return what ``(average - frames) * keep`` is added to: the new average, with as many fraction bits more as
+        ``keep`` has, and a half."""
         return Cat(Const(1 << (PROBABILITY_BITS - 1), AVERAGE_FRACTION + PROBABILITY_BITS), frames)
 
     @staticmethod
@@ -388,7 +388,7 @@ class RandomEarlyDetection(wiring.Component):
             return slot.turns(name, {clock: came, clock + 1: left})
 
         def kept(name, shape, value, clock, since=PORT):
-            """The value of each port, as it was when the port had its turn in ``clock`` or the one after."""
+            """Return the value of each port, as it was when the port had its turn in ``clock`` or the one after."""
             registers = Array(Signal(shape, name=f"{name}{p}") for p in range(self._ports))
             for at, whose in ((clock, came), (clock + 1, left)):
                 with m.If(slot.clock(at)):

@@ -130,7 +130,7 @@ class Shaper(wiring.Component):
         return m
 
     def _held(self, m, slot):
-        """Whether the VC's cell is held, and until when."""
+        """Return whether the VC's cell is held, and until when."""
         clear, sizes = (self.clearing, self.clear, 0), self._sizes
         early, first = Signal(BUCKETS), []
         self.rates, self.limits, self.buckets = [

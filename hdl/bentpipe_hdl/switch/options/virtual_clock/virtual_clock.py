@@ -147,7 +147,7 @@ class VirtualClock(wiring.Component):
         return m
 
     def _node(self, vc, port, level):
-        """The address of the node of a level on the way of a VC's leaf."""
+        """Return the address of the node of a level on the way of a VC's leaf."""
         return Cat(vc[self.levels - level :], port[: self._port_bits])
 
     def _stamped(self, m, slot, name, clock, period):
