@@ -16,10 +16,9 @@ def _place(bit):
     return 8 * (bit // 8) + 7 - bit % 8
 
 
-def _masks(bits,
-after=0):
-    """Return, for each bit of the register, ``after`` further zero bits later: the bits of some octets of which it is the
-    parity."""
+def _masks(bits, after=0):
+    """Return, for each bit of the register, ``after`` further zero bits later: the bits of some octets of which it
+    is the parity."""
     masks, one = [0] * CRC16_BITS, advance(0x8000, 1 + after)
     for bit in reversed(range(bits)):
         for k in range(CRC16_BITS):
