@@ -83,7 +83,7 @@ def page(found: Sequence[Mapping[str, Any]], left: Sequence[str], pictures: str)
             parts += ["Published figures that are not explained:", "", *(f"- {text}" for text in each["left_out"]), ""]
     if left:
         parts += ["## Left out", "", *(f"- {text}" for text in left), ""]
-    return "\n".join(parts)
+    return "\n".join([*parts, "Next: [published figures and ours](published.md).", ""])
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
