@@ -70,7 +70,7 @@ def known_hash(shape: Shape) -> str:
     """Return the hash, and generate the C++ only if something that decides it has changed since it was last asked for:
     the RTL, the engine, Amaranth."""
     version = importlib.metadata.version("amaranth")
-    name = f"bench-source-{digest(build._sources('native', shape), str(shape), version)}.json"
+    name = f"bench-source-{digest(build._rtl('native'), str(shape), version)}.json"
 
     def made(folder: Path) -> Path:
         file = folder / name

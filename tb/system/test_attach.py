@@ -205,7 +205,7 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     def change() -> None:
         while not station.got:
             station.join(0.01)
-        for setting in ("satellite.rate=12", "satellite.colour=red", "satellite.delay=1 s", *changes):
+        for setting in ("satellite.rate=12", "satellite.colour=red", "satellite.order=merged", *changes):
             try:
                 ask(folder, [setting])
                 said.append("")
