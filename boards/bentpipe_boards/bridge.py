@@ -71,6 +71,13 @@ class RunSignature(wiring.Signature):
         )
 
 
+WAITS = {
+    "READ OP": "OP", "FETCH": "FETCHED", "FETCHED": "FIRST", "READ WORD": "WRITE", "READ HIGH": "START",
+    "STARTED": "BEGUN", "BEGUN": "RUNNING",
+}  # fmt: skip
+"""States of a clock that wait for a memory or for the run, and what follows each."""
+
+
 class Bridge(wiring.Component):
     """Does the lists of frames that come, and answers.
 
@@ -123,12 +130,17 @@ class Bridge(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
-        m = Module()
+    def _frames(self, m):
+        """Make what receives frames and what sends them."""
         m.submodules.receiver = receiver = FrameReceiver(words=self.words)
         m.submodules.sender = sender = FrameSender(words=self.words)
         m.d.comb += [receiver.rx.eq(self.rx), receiver.rx_valid.eq(self.rx_valid)]
         m.d.comb += [self.tx.eq(sender.tx), self.tx_valid.eq(sender.tx_valid), sender.tx_ready.eq(self.tx_ready)]
+        return receiver, sender
+
+    def elaborate(self, platform):
+        m = Module()
+        receiver, sender = self._frames(m)
         m.submodules.requests = requests = memory.Memory(shape=32, depth=2 * self.words, init=[])
         m.submodules.answers = answers = memory.Memory(shape=32, depth=self.words, init=[])
         put, get = requests.write_port(), requests.read_port(domain="sync")
@@ -243,8 +255,6 @@ class Bridge(wiring.Component):
                 with m.If(at == end):
                     m.d.comb += [word.eq(flags)]
                     m.next = "FLAGS"
-            with m.State("READ OP"):
-                m.next = "OP"
             with m.State("FLAGS"):  # in front of what the items have answered
                 m.d.comb += [answer.addr.eq(0), answer.data.eq(flags), answer.en.eq(1)]
                 m.d.sync += [given.eq(room_at), works.eq(0), sends.eq(1)]
@@ -255,10 +265,6 @@ class Bridge(wiring.Component):
                 with m.If((at == end - 1) | (asked[24:] < WRITE) | (asked[24:] > RUN)):
                     m.d.sync += flags.eq(flags | MALFORMED)
                     m.next = "FLAGS"
-            with m.State("FETCH"):
-                m.next = "FETCHED"
-            with m.State("FETCHED"):
-                m.next = "FIRST"
             with m.State("FIRST"):
                 m.d.sync += [addr.eq(asked), self.run.until[:32].eq(asked), at.eq(at + 1), place.eq(0)]
                 with m.Switch(op):
@@ -277,8 +283,6 @@ class Bridge(wiring.Component):
                 with m.Elif(at == end):
                     m.d.sync += flags.eq(flags | MALFORMED)
                     m.next = "FLAGS"
-            with m.State("READ WORD"):
-                m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.sync += [item.eq(asked), self.bus.w_en.eq(~skips), at.eq(at + 1), place.eq(place + 1)]
                 m.next = "WRITES"
@@ -313,18 +317,12 @@ class Bridge(wiring.Component):
                     m.next = "FLAGS"
                 with m.Else():
                     m.next = "READ HIGH"
-            with m.State("READ HIGH"):
-                m.next = "START"
             with m.State("START"):
                 m.d.sync += [self.run.until[32:].eq(asked), at.eq(at + 1)]
                 m.next = "ITEM"
                 with m.If(~skips):
                     m.d.sync += self.run.start.eq(1)
                     m.next = "STARTED"
-            with m.State("STARTED"):
-                m.next = "BEGUN"
-            with m.State("BEGUN"):
-                m.next = "RUNNING"
             with m.State("RUNNING"), m.If(~self.run.running):
                 m.d.comb += [word.eq(self.run.following[:32]), gives.eq(1)]
                 m.d.sync += stopped.eq(self.run.stopped)
@@ -332,4 +330,7 @@ class Bridge(wiring.Component):
             with m.State("RAN"):
                 m.d.comb += [word.eq(self.run.following[32:] | Mux(stopped, STOPPED, 0)), gives.eq(1)]
                 m.next = "ITEM"
+            for state, following in WAITS.items():
+                with m.State(state):
+                    m.next = following
         return m

@@ -587,7 +587,7 @@ def _speak(folder: Path, found: dict[str, Any]) -> None:
                 '{"id": 1, "method": "get"}',
                 '{"jsonrpc": "2.0", "id": 1, "method": "fly"}',
                 '{"jsonrpc": "2.0", "id": 1, "method": "set", "params": {"x": 1}}',
-                '{"jsonrpc": "2.0", "id": 1, "method": "set", "params": {"values": {"satellite.delay": 1}}}',
+                '{"jsonrpc": "2.0", "id": 1, "method": "set", "params": {"values": {"satellite.order": "merged"}}}',
                 '{"jsonrpc": "2.0", "id": 1, "method": "get", "version": 2}',
                 '{"jsonrpc": "2.0", "id": 1, "method": "subscribe", "params": {"what": ["x"]}}',
             )

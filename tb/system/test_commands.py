@@ -163,7 +163,7 @@ def test_parts_of_a_shape_are_options(capsys):
 def test_bash_takes_the_completion_and_knows_the_commands(capsys):
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
-    asked = script + '\nCOMP_WORDS=(bentpipe ex); COMP_CWORD=1; _shtab_bentpipe; echo "${COMPREPLY[@]}"\n'
+    asked = script + '\nCOMP_WORDS=(bentpipe expo); COMP_CWORD=1; _shtab_bentpipe; echo "${COMPREPLY[@]}"\n'
     done = subprocess.run(["bash"], input=asked, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["export"], done.stderr
 

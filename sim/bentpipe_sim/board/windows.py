@@ -164,14 +164,7 @@ def board_registers(plan: Plan) -> RegisterMap:
                     Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
                 ),
             ),
-            Register(
-                "check",
-                0x0300,
-                "CRC-32 of all cells of each output, with their ticks",
-                "ro",
-                count=max(1, faces),
-                reset=None,
-            ),
+            Register("check", 0x0300, "CRC-32 of an output's cells and ticks", "ro", count=max(1, faces), reset=None),
             Register(
                 "faults",
                 0x0400,

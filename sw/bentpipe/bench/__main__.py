@@ -246,9 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
     parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling: a plot of it")
-    parser.add_argument(
-        "--instructions", action="store_true", help="with --against or --scaling: count them, by valgrind"
-    )
+    parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
     parser.add_argument(
         "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
     )
@@ -256,11 +254,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    if given.until is not None:
-        print(json.dumps(counts.told(_begun(given.inside), given.until)))
-        return 0
     if given.inside:
-        print(json.dumps(_inside(given.inside, given.seconds)))
+        case, until = given.inside, given.until
+        print(json.dumps(_inside(case, given.seconds) if until is None else counts.told(_begun(case), until)))
         return 0
     unknown = set(given.case) - set(TITLES)
     if unknown:

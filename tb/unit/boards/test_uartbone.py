@@ -47,7 +47,7 @@ class _Bench:
         self.came = bytearray()
         self._wait, self._data = 0, 0
 
-    def read(self, addr: int) -> int:
+    def word(self, addr: int) -> int:
         return self.scratch if addr == SCRATCH else addr * 0x01030507 % (1 << 32)
 
     def clock(self, octet: int | None = None) -> None:
@@ -64,7 +64,7 @@ class _Bench:
             if addr == SCRATCH:
                 self.scratch = ports["bus_w_data"].get()
         if ports["bus_r_en"].get():
-            self._wait, self._data = READ_CLOCKS, self.read(addr)
+            self._wait, self._data = READ_CLOCKS, self.word(addr)
         self.node.edge()
         self._wait -= 1  # before its time there is something else
         ports["bus_r_data"].set(self._data if self._wait < 1 else self._random.randrange(1 << 32))
@@ -113,8 +113,8 @@ def bench(shared: _Bench) -> Iterator[_Bench]:
 
 def test_words_are_read_as_litex_reads_them(bench: _Bench) -> None:
     for addr, count in ((0xF0, 1), (0x1234567, 3), (0, 255)):
-        assert bench.give(_reads(addr, count)) == _octets([bench.read(addr + k) for k in range(count)])
-    assert bench.give(_reads(0x40, 3, fixed=True)) == _octets([bench.read(0x40)] * 3)
+        assert bench.give(_reads(addr, count)) == _octets([bench.word(addr + k) for k in range(count)])
+    assert bench.give(_reads(0x40, 3, fixed=True)) == _octets([bench.word(0x40)] * 3)
     assert bench.give(_reads(0x40, 0)) == b""
     assert bench.writes == []
 
@@ -146,38 +146,38 @@ def test_frames_and_commands_come_in_any_order(bench: _Bench) -> None:
         if generator.random() < 0.5:
             sequence = (sequence + 1) & 0xFF
             found = answer_of(bench.give(_asks(session, sequence, 0x50)).strip(b"\0"))
-            assert found is not None and found[2:] == [bench.read(0x50), bench.read(0x51)]
+            assert found is not None and found[2:] == [bench.word(0x50), bench.word(0x51)]
         else:
             addr = generator.randrange(1 << 28)
-            assert bench.give(_reads(addr)) == _octets([bench.read(addr)])
+            assert bench.give(_reads(addr)) == _octets([bench.word(addr)])
 
 
 def test_a_command_behind_a_frame_waits_for_its_answer(bench: _Bench) -> None:
     _opened(bench, 0x0203)
     found = bench.give(_asks(0x0203, 1, 0x60) + _reads(0x70))
-    assert found.endswith(b"\0" + _octets([bench.read(0x70)]))
+    assert found.endswith(b"\0" + _octets([bench.word(0x70)]))
     answer = answer_of(found[:-4].strip(b"\0"))
-    assert answer is not None and answer[2] == bench.read(0x60)
+    assert answer is not None and answer[2] == bench.word(0x60)
 
 
 @pytest.mark.parametrize("cut", range(1, 10))
 def test_half_a_command_is_over_after_a_pause(bench: _Bench, cut: int) -> None:
     bench.give(_writes(SCRATCH, [0x11111111])[:cut])
     bench.wait()
-    assert bench.give(_reads(0x33)) == _octets([bench.read(0x33)])
+    assert bench.give(_reads(0x33)) == _octets([bench.word(0x33)])
     _opened(bench, 0x0304 + cut)
 
 
 def test_a_half_frame_is_over_after_a_pause(bench: _Bench) -> None:
     bench.give(_asks(0x0102, 9, 0x50)[:7])
     bench.wait()
-    assert bench.give(_reads(0x34)) == _octets([bench.read(0x34)])
+    assert bench.give(_reads(0x34)) == _octets([bench.word(0x34)])
 
 
 def test_a_frame_whose_first_octet_is_lost_is_understood(bench: _Bench) -> None:
     _opened(bench, 0x0505)
     found = answer_of(bench.give(_asks(0x0505, 1, 0x50)[1:]).strip(b"\0"))
-    assert found is not None and found[2] == bench.read(0x50)
+    assert found is not None and found[2] == bench.word(0x50)
 
 
 def test_after_noise_both_work_again(bench: _Bench) -> None:
@@ -185,6 +185,6 @@ def test_after_noise_both_work_again(bench: _Bench) -> None:
     for k in range(40):
         bench.give(generator.randbytes(generator.randrange(1, 40)))
         bench.wait()
-        assert bench.give(_reads(0x35)) == _octets([bench.read(0x35)])
+        assert bench.give(_reads(0x35)) == _octets([bench.word(0x35)])
         _opened(bench, 0x0600 + k)
     assert {addr for addr, _ in bench.writes} <= {SCRATCH}
