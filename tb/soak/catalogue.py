@@ -14,7 +14,7 @@ from bentpipe.experiment.document.catalogue import catalogue
 from bentpipe.experiment.load import load_cases
 from bentpipe.experiment.run.run import run_experiment
 
-MISMATCH_MBPS = 1.97
+MISMATCH_MBPS = 2.50
 """Goodput of magic-mismatch without pacing on average: time-outs leave a hundredth of the line."""
 
 

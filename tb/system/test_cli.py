@@ -448,7 +448,7 @@ EXAMPLES = [
     and "bufer_cells" not in line  # an error, on purpose
     and "--seeds" not in line  # whole runs, on workers
     and "bursty" not in line  # of a folder that `bentpipe new --plugin` makes
-    and "examples/" not in line  # tests of their own
+    and "examples/" not in line  # test_examples.py runs them
     and "rare-loss" not in line  # the stand-in can't be split: test_rare_losses.py runs it
 ]
 

@@ -1,9 +1,13 @@
-"""The scripts in ``examples`` run as they stand, and show what they say."""
+"""The scripts and files in ``examples`` run as they stand, and show what they say. ``test_cell_loss_study.py`` has the
+study of cell loss."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
+
+from bentpipe.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -17,8 +21,8 @@ def example(name):
 
 
 def test_every_example_is_tested_and_listed():
-    names = {path.name for path in EXAMPLES.glob("*.py")}
-    assert names == {"buffer_study.py", "own_core.py", "own_network.py"}
+    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml")}
+    assert names == {"buffer_study.py", "cell-loss.toml", "own_core.py", "own_network.py", "test-cells.toml"}
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{name}`" in listed for name in names)
 
@@ -48,3 +52,17 @@ def test_a_core_in_a_design_of_ones_own(capsys, tmp_path):
     ]  # fmt: skip
     own_core.main(["--verilog", str(tmp_path / "made.v")])
     assert "module header_check(" in (tmp_path / "made.v").read_text()
+
+
+def test_test_cells_beside_other_traffic(tmp_path):
+    """The analyser's figures are the ledger's, and a capture has the cells that came."""
+    out = tmp_path / "out"
+    arguments = ["run", str(EXAMPLES / "test-cells.toml"), "--duration", "150 ms", "--no-plots"]
+    assert main([*arguments, "--pcap", "cells:sink", "--out", str(out)]) == 0
+    flows = json.loads((out / "result.json").read_text())["flows"]
+    probe = next(flow for flow in flows if flow["protocol"] == "atm")
+    assert probe["test_cells_received"] > 1000
+    for what in ("lost", "errored", "misinserted"):
+        assert probe[f"test_cells_{what}"] == probe[f"true_cells_{what}"]
+    (capture,) = out.glob("*.pcap*")
+    assert capture.stat().st_size > 60 * probe["test_cells_received"]

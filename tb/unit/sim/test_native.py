@@ -418,11 +418,6 @@ def test_what_it_can_not_do_it_refuses_by_name():
 
     assert "an output depends on input x" in refused(through, x=In(4), y=Out(5))
 
-    def divided(m, self):
-        m.d.sync += self.y.eq(self.x.as_signed() // self.z.as_signed())
-
-    assert "operation s//" in refused(divided, x=In(4), z=In(4), y=Out(4))
-
     def other_domain(m, self):
         m.domains.fast = ClockDomain()
         counted = Signal(4)
