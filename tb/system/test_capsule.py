@@ -118,7 +118,7 @@ def test_wrong_uses_of_capsules(words, said, tmp_path, monkeypatch, capsys):
 
 def test_a_capsule_is_not_written_over_another(capsule, capsys):
     assert main(["capsule", str(capsule / "runs"), "--out", str(capsule / "made.zip")]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_documents_as_toml():

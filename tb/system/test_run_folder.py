@@ -342,7 +342,7 @@ def test_no_room_for_plots_leaves_the_data():
 def test_no_room_while_it_runs_leaves_what_was_simulated():
     code, error = command("run", "acts-3flows", "--out", "out", fsize=60_000)
     assert code == 1
-    assert error.startswith("bentpipe: out/.running/trace.arrows: File too large; what there is is kept"), error
+    assert error.startswith("bentpipe: out/.running/trace.arrows: File too large; the existing files are kept"), error
     assert error.count("\n") == 1
     simulated_s = summary()["time"]["simulated_s"]
     assert simulated_s > 1

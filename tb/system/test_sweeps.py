@@ -233,7 +233,7 @@ def test_a_full_disk_at_a_worker_ends_the_sweep_and_loses_nothing(client, capfd)
     finally:
         client.run(_limit, resource.RLIM_INFINITY)
     line = one_line(capfd.readouterr().err)
-    assert "File too large; what there is is kept" in line
+    assert "File too large; the existing files are kept" in line
     rest = sweep(lan(), "out", client)
     assert rest["status"] == "done" and not any("seed1-" in folder for folder in ran(rest))
 
@@ -256,7 +256,7 @@ def test_a_full_disk_where_the_table_goes_is_one_line(client, capfd, monkeypatch
     with monkeypatch.context() as disk:
         disk.setattr(pyarrow.parquet, "write_table", full)
         assert main([*command, "--cluster", client.scheduler.address]) == 1
-    assert "table.parquet: No space left on device; what there is is kept" in one_line(capfd.readouterr().err)
+    assert "table.parquet: No space left on device; the existing files are kept" in one_line(capfd.readouterr().err)
     assert ran(sweep(lan(range(1, 3), ()), "out", client)) == []
 
 

@@ -44,7 +44,7 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
         (["lan-1flow", "--node", "lan.out", "--at", "1s", "--for", "10 ns"], "no tick begins in it"),
         (["lan-1flow", "--node", "lan.out", "--at", "soon"], "--at: "),
         (["magic-window", "--node", "lan", "--at", "1s"], "has several cases; give --case, one of"),
-        (["lan-1flow", "--node", "lan.out", "--at", "1s", "-o", "there.vcd"], "is there already"),
+        (["lan-1flow", "--node", "lan.out", "--at", "1s", "-o", "there.vcd"], "already exists"),
         (
             ["lan-1flow", "--node", "lan.out", "--at", "1us", "-o", "no/such/folder.vcd"],
             "cannot be written: No such file",

@@ -113,7 +113,7 @@ def test_a_series_of_the_command_drives_a_line_and_is_the_same_again(tmp_path, c
     assert file.read_bytes() == again.read_bytes() and file.read_text().startswith("# synthetic: ")
     assert "rows; " in capsys.readouterr().out
     assert main(["profile", kind, str(file)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     text = TEXT[: TEXT.index("[[published]]")] + '\n[[profile]]\nfile = "series.csv"\nline = "wan"\n'
     (tmp_path / "two.toml").write_text(text)
     (profile,) = load(str(tmp_path / "two.toml")).profiles
