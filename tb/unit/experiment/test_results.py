@@ -169,11 +169,11 @@ def test_an_empty_folder_is_filled(tmp_path, result):
         ("result.json", b"[]", "damaged"),
         ("result.json", b'{"schema": 99}', "schema 99 is newer"),
         ("result.json", b"{}", "damaged: there is no 'schema'"),
-        ("result.json", b'{"schema": 3}', "damaged: there is no 'id'"),
+        ("result.json", b'{"schema": 4}', "damaged: there is no 'id'"),
         (
             "result.json",
             b'{"schema": 1}',
-            "schema 1 is of an older bentpipe, this one's is 3: run the experiment again",
+            "schema 1 is of an older bentpipe, this one's is 4: run the experiment again",
         ),
         ("trace.parquet", None, "is missing"),
         ("trace.parquet", b"PAR1 nonsense", "damaged"),

@@ -197,7 +197,7 @@ def test_a_run_that_is_stopped_before_its_trials_has_the_plain_run():
 
 def test_the_page_of_rare_losses_leads_with_them():
     split = {"port": "lan:1", "loss_ratio": {"value": 1.25e-4}}
-    total = {"aggregate_goodput": 1e6, "efficiency": 0.5, "fairness": 1.0}
+    total = {"aggregate_goodput": 1e6, "sum_of_flow_rates": 1e6, "efficiency": 0.5, "fairness": 1.0}
     summary = {"flows": [{"name": "a"}], "metrics": total, "ledger": [], "splitting": split}
     assert _did(summary).startswith("cells lost at lan:1: 0.000125 of the arriving cells")
     assert _did(summary | {"splitting": None}).startswith("one flow carried 1")

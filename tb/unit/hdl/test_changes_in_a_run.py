@@ -50,6 +50,7 @@ def test_what_takes_two_words_is_written_whole():
 
 
 OTHERS = {
+    "delay_ps": 7_000_000_000,
     "ber": 1e-6,
     "outage": True,
     "policy": "tail",

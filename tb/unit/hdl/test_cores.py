@@ -26,8 +26,8 @@ NAMES = {
     NIC: {option.name for option in NIC_OPTIONS} | FOLDERS[NIC],
     LINK: {option.name for option in LINK_OPTIONS if option.name} | (FOLDERS[LINK] - {"delay"}),
 }
-GENERAL = {"shape", "frames"}
-"""Shapes of Amaranth and frames of AAL5 are no options: these words count as a whole string or import."""
+GENERAL = {"shape", "frames", "path"}
+"""Shapes of Amaranth, frames of AAL5 and the datapath are no options: these words count as a whole string or import."""
 MOST_LINES = 40
 """Of ``elaborate``."""
 
