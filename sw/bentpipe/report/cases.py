@@ -56,6 +56,7 @@ _COLUMNS: Final = (
     "simulated",
     "status",
 )
+_SUM: Final = _COLUMNS.index("sum of flows' rates")
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -140,7 +141,8 @@ def _remark(case: dict[str, Any]) -> str:
 
 
 def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Columns and rows: a case a row; a column of remarks if there are any."""
+    """Return columns and rows: a case a row; a column of remarks if there are any. The sum of the flows' own rates is
+    left out where it is their rate together in all cases."""
     rows = [
         [
             case["name"],
@@ -157,10 +159,14 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
         ]
         for case in summary["cases"]
     ]
+    columns = _COLUMNS
+    if all(row[_SUM] == row[_SUM - 1] for row in rows):
+        columns = (*_COLUMNS[:_SUM], *_COLUMNS[_SUM + 1 :])
+        rows = [[*row[:_SUM], *row[_SUM + 1 :]] for row in rows]
     remarks = [_remark(case) for case in summary["cases"]]
     if not any(remarks):
-        return _COLUMNS, rows
-    return (*_COLUMNS, "remark"), [[*row, remark] for row, remark in zip(rows, remarks, strict=True)]
+        return columns, rows
+    return (*columns, "remark"), [[*row, remark] for row, remark in zip(rows, remarks, strict=True)]
 
 
 def print_cases(console: Console, summary: dict[str, Any]) -> None:

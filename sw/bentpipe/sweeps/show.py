@@ -52,10 +52,18 @@ def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
     return text(figure["mean"]) + ("" if figure["half"] is None else f" ± {text(figure['half'])}")
 
 
+def _together(metrics: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether the sum of the flows' own rates is their rate together."""
+    rates = [_with_interval(name, metrics.get(name)) for name in ("aggregate_goodput", "sum_of_flow_rates")]
+    return rates[0] == rates[1]
+
+
 def mean_rows(summary: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
     """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
     asked = summary.get("metrics") or SHOWN
     shown = [m for m in asked if any(m in entry["metrics"] for entry in summary["means"])]
+    if not summary.get("metrics") and all(_together(entry["metrics"]) for entry in summary["means"]):
+        shown = [m for m in shown if m != "sum_of_flow_rates"]
     keys = [axis["key"] for axis in summary["axes"]]
     cases = any(entry["case"] for entry in summary["means"])
     several = len({entry["experiment"] for entry in summary["means"]}) > 1

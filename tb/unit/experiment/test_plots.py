@@ -141,7 +141,7 @@ def test_more_than_the_lines_carry_is_explained_where_it_is_seen():
         assert "limit of the lines, 134.5 Mb/s" in labels(axis)
         (said,) = axis.texts
         assert "waited behind a lost segment" in said.get_text().replace("\n", " ")
-        (line,) = [line for line in axis.lines if line.get_label().startswith("most")]
+        (line,) = [line for line in axis.lines if line.get_label().startswith("limit of the lines")]
         assert line.get_ydata()[0] == pytest.approx(134.513, abs=0.001)
     gentle = drawn(made_up("lan-3flows"))["overview"].axes[0]
     assert not gentle.texts and "limit of the lines, 134.5 Mb/s" not in labels(gentle)
