@@ -94,7 +94,7 @@ def test_no_option_is_near_to_itself(capsys):
     assert main(["check", "lan-1flow", "--jsn"]) == 2
     assert "there is no option --jsn; did you mean --json?" in capsys.readouterr().err
     assert main(["run", "lan-1flow", "-x"]) == 2
-    assert "there is no option -x; bentpipe run --help" in capsys.readouterr().err
+    assert "there is no option -x; see bentpipe run --help" in capsys.readouterr().err
 
 
 def test_a_run_is_shown_in_a_line():
