@@ -131,8 +131,8 @@ class LinkDriver(Driver):
 
     def space(self, period: int) -> None:
         """Write the distance of cells that wait for each other, in 2**-16 ticks, of a link whose delay changes."""
-        if self.csr.map.shape.get("path"):
-            self.csr.path_spacing = period
+        for option in self.options:
+            option.space(self.csr, period)
 
     def apply(self, settings: LinkSettings) -> None:
         """Write the settings but where the errors start.

@@ -7,7 +7,7 @@ from typing import Final, final
 from bentpipe.apps.app import Fact
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
 from bentpipe.apps.settings import ApplicationSpec, AppSetting, Column, FlowRequest, Problem, Report
-from bentpipe.apps.trace_files import digest, find, packets
+from bentpipe.apps.trace_files import digest, find, packets, problem_of
 from bentpipe.declarations import REQUIRED, TEXT
 from bentpipe.ip.udp import STAMP_OCTETS, UDP_OVERHEAD
 from bentpipe_hdl.units import NUMBER
@@ -66,13 +66,7 @@ class Trace(BlockSource):
 
 
 def _check(given: FlowRequest) -> Problem:
-    try:
-        packets(find(given.values["file"], given.folder), given.values["of_vc"] or "")
-    except ValueError as error:
-        return "file", str(error)
-    except OSError as error:
-        return "file", f"{given.values['file']}: {error.strerror or error}"
-    return None
+    return problem_of(given.values["file"], given.folder, lambda path: packets(path, given.values["of_vc"] or ""))
 
 
 APPLICATION: Final = ApplicationSpec(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from struct import error as struct_error
 from struct import unpack_from
 from typing import Final, final
 
-__all__ = ["FRAME_FORMATS", "Packet", "digest", "find", "frames", "packets"]
+__all__ = ["FRAME_FORMATS", "Packet", "digest", "find", "frames", "packets", "problem_of"]
 
 _PS_PER_S: Final = 10**12
 
@@ -48,6 +49,17 @@ class Packet:
 def find(name: str, folder: Path | None) -> Path:
     """Return a file, named from the folder of the experiment on."""
     return Path(name) if folder is None else folder / name
+
+
+def problem_of(name: str, folder: Path | None, read: Callable[[Path], object]) -> tuple[str, str] | None:
+    """Return what is wrong with the file of a setting ``file``: that it can't be read, or what ``read`` says."""
+    try:
+        read(find(name, folder))
+    except ValueError as error:
+        return "file", str(error)
+    except OSError as error:
+        return "file", f"{name}: {error.strerror or error}"
+    return None
 
 
 def digest(path: Path) -> str:

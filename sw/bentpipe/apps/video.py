@@ -8,7 +8,7 @@ from bentpipe.apps.app import Fact
 from bentpipe.apps.blocks import LATE_BLOCKS, BlockSource
 from bentpipe.apps.draws import RandomStream
 from bentpipe.apps.settings import SPAN, ApplicationSpec, AppSetting, Column, FlowRequest, Problem, Report
-from bentpipe.apps.trace_files import FRAME_FORMATS, digest, find, frames
+from bentpipe.apps.trace_files import FRAME_FORMATS, digest, find, frames, problem_of
 from bentpipe.declarations import REQUIRED, TEXT
 from bentpipe.ip.udp import STAMP_OCTETS
 
@@ -61,13 +61,7 @@ class Video(BlockSource):
 
 
 def _check(given: FlowRequest) -> Problem:
-    try:
-        frames(find(given.values["file"], given.folder), given.values["format"])
-    except ValueError as error:
-        return "file", str(error)
-    except OSError as error:
-        return "file", f"{given.values['file']}: {error.strerror or error}"
-    return None
+    return problem_of(given.values["file"], given.folder, lambda path: frames(path, given.values["format"]))
 
 
 APPLICATION: Final = ApplicationSpec(

@@ -7,14 +7,49 @@ The flows themselves are in :mod:`bentpipe.hosts.flow` (TCP), :mod:`bentpipe.hos
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, final
 
-from bentpipe.apps.app import Alarm, Application, FlowEndpoints, Site
+from bentpipe.apps.app import Alarm, Application, Fact, FlowEndpoints, Site
 from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.tcp.trace import Recorder
 
-__all__ = ["ApplicationFlow", "FlowContext", "FlowGroup", "FlowOrGroup", "HostFlowEndpoints", "HostSite"]
+__all__ = [
+    "ApplicationFlow",
+    "CellFlowReport",
+    "FlowContext",
+    "FlowGroup",
+    "FlowOrGroup",
+    "HostFlowEndpoints",
+    "HostSite",
+]
+
+
+@dataclass(frozen=True)
+class CellFlowReport:
+    """What a flow of single cells did, up to the end of the run or of the flow: loopback cells, or test cells. It has
+    no goodput: its cells carry no user's data.
+
+    Members
+    -------
+    start_ps, end_ps : int
+        From its start until its last cell was back, received or lost (or the end of the run).
+    facts : dict
+        What the application reports.
+    """
+
+    name: str
+    protocol: str
+    app: str
+    source: str
+    sink: str
+    finished: bool
+    start_ps: int
+    end_ps: int
+    octets_delivered: int = 0
+    goodput_bps: float = 0.0
+    facts: dict[str, Fact] = field(default_factory=dict)
 
 
 class FlowOrGroup(Timer):

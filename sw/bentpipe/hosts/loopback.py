@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import final
 
-from bentpipe.apps.app import Application, Fact, Program, Site, Socket, SocketPair
-from bentpipe.hosts.flow_base import ApplicationFlow, FlowContext, HostFlowEndpoints, HostSite
+from bentpipe.apps.app import Application, Program, Site, Socket, SocketPair
+from bentpipe.hosts.flow_base import ApplicationFlow, CellFlowReport, FlowContext, HostFlowEndpoints, HostSite
 from bentpipe.hosts.oam import LOOPBACK_PS, Looper, OamEnd
 from bentpipe.hosts.scheduler import Timer
 
-__all__ = ["LoopbackFlow", "LoopbackReport"]
-
-
-@dataclass(frozen=True)
-class LoopbackReport:
-    """What a flow of loopback cells did, up to the end of the run or of the flow. It has no goodput: its cells are none
-    of a user's.
-
-    Members
-    -------
-    start_ps, end_ps : int
-        From its start until its last cell was back or lost (or the end of the run).
-    facts : dict
-        What the application reports.
-    """
-
-    name: str
-    protocol: str
-    app: str
-    source: str
-    sink: str
-    finished: bool
-    start_ps: int
-    end_ps: int
-    octets_delivered: int = 0
-    goodput_bps: float = 0.0
-    facts: dict[str, Fact] = field(default_factory=dict)
+__all__ = ["LoopbackFlow"]
 
 
 @final
@@ -180,13 +153,13 @@ class LoopbackFlow(ApplicationFlow):
             self.end_ps = now
             self.finish(now)
 
-    def report(self, end_ps: int) -> LoopbackReport:
+    def report(self, end_ps: int) -> CellFlowReport:
         """Return the flow as of ``end_ps``, the end of the run."""
         self.end.point.give_up(end_ps)
         facts = self.application.facts(end_ps)
         socket = self.socket
         lost = 0 if socket is None else socket.looper.lost
-        return LoopbackReport(
+        return CellFlowReport(
             name=self.name,
             protocol="oam",
             app=self.application.kind,

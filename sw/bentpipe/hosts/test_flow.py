@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, final
 
 from bentpipe.apps.app import Fact
 from bentpipe.apps.test_cells import TestCells
-from bentpipe.hosts.flow_base import ApplicationFlow, FlowContext, HostFlowEndpoints, HostSite
+from bentpipe.hosts.flow_base import ApplicationFlow, CellFlowReport, FlowContext, HostFlowEndpoints, HostSite
 from bentpipe_sim.interface import CellStream
 
-__all__ = ["TestCellFlow", "TestCellReport"]
+__all__ = ["TestCellFlow"]
 
 _LOOK_PS: Final = 100_000_000
 """From one look whether the last cells have come to the next one."""
 
 _LAST_PS: Final = 5_000_000_000_000
 """Cells that have not come then do not come any more."""
-
-
-@dataclass(frozen=True)
-class TestCellReport:
-    """What a flow of test cells measured, up to the end of the run or of the flow. It has no goodput: its cells carry
-    no user's data.
-
-    Members
-    -------
-    start_ps, end_ps : int
-        From its start until its last cell was received or lost (or the end of the run).
-    facts : dict
-        What was measured.
-    """
-
-    name: str
-    protocol: str
-    app: str
-    source: str
-    sink: str
-    finished: bool
-    start_ps: int
-    end_ps: int
-    octets_delivered: int = 0
-    goodput_bps: float = 0.0
-    facts: dict[str, Fact] = field(default_factory=dict)
 
 
 @final
@@ -87,13 +60,13 @@ class TestCellFlow(ApplicationFlow):
             self.end_ps = now
             self.finish(now)
 
-    def report(self, end_ps: int) -> TestCellReport:
+    def report(self, end_ps: int) -> CellFlowReport:
         """Return the flow as of ``end_ps``, the end of the run."""
         until = self.end_ps if self.end_ps >= 0 else end_ps
         facts: dict[str, Fact] = {}
         for name, value in self.stream.figures(until - self.start_ps if self.started else 0).items():
             facts[name] = value
-        return TestCellReport(
+        return CellFlowReport(
             name=self.name,
             protocol="atm",
             app=self.application.kind,

@@ -157,11 +157,10 @@ def _has(experiment: Experiment) -> list[str]:
 def _row_numbers(protocol: str) -> list[str]:
     """Return the numbers of a flow's row."""
     from bentpipe.hosts.flow import FlowReport
-    from bentpipe.hosts.loopback import LoopbackReport
-    from bentpipe.hosts.test_flow import TestCellReport
+    from bentpipe.hosts.flow_base import CellFlowReport
     from bentpipe.hosts.udp import UdpReport
 
-    report = {"tcp": FlowReport, "udp": UdpReport, "oam": LoopbackReport, "atm": TestCellReport}[protocol]
+    report = {"tcp": FlowReport, "udp": UdpReport, "oam": CellFlowReport, "atm": CellFlowReport}[protocol]
     kinds = {field.name: field.type for field in fields(report)}
     return [name for name, kind in kinds.items() if kind in ("int", "float", int, float) and name not in _NOT_FIGURES]
 

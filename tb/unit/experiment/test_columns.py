@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bentpipe.hosts.flow import FlowReport
-from bentpipe.hosts.loopback import LoopbackReport
+from bentpipe.hosts.flow_base import CellFlowReport
 from bentpipe.hosts.udp import UdpReport
 from bentpipe.manual import keys
 from bentpipe.results.columns import CHANGES, FLOWS, TRACE
@@ -14,13 +14,13 @@ from bentpipe.results.files import write_changes, write_trace
 from bentpipe.results.schema import Trace
 
 
-@pytest.mark.parametrize("report", [FlowReport, UdpReport, LoopbackReport])
+@pytest.mark.parametrize("report", [FlowReport, UdpReport, CellFlowReport])
 def test_every_figure_of_a_flow_is_declared(report):
     assert {field.name for field in fields(report)} - {"facts"} <= FLOWS.keys()
 
 
 def test_no_declared_figure_of_a_flow_is_unknown():
-    known = {field.name for report in (FlowReport, UdpReport, LoopbackReport) for field in fields(report)}
+    known = {field.name for report in (FlowReport, UdpReport, CellFlowReport) for field in fields(report)}
     assert FLOWS.keys() <= known
 
 

@@ -48,6 +48,9 @@ class LinkOption(Registered):
     def apply(self, csr: Registers, settings: Any) -> None:
         """Write its settings, as of ``LinkSettings``, but where random numbers start."""
 
+    def space(self, csr: Registers, period: int) -> None:
+        """Write the distance of cells that wait for each other, in 2**-16 ticks."""
+
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
         """Return the registers of a member of the settings, as :meth:`bentpipe_hdl.driver.Driver.values_of`."""
         del member, value

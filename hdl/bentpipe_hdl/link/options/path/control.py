@@ -40,6 +40,9 @@ class MovingPath(LinkOption):
     def apply(self, csr: Registers, settings: Any) -> None:
         csr.path_merge = ORDERS.index(settings.order)
 
+    def space(self, csr: Registers, period: int) -> None:
+        csr.path_spacing = period
+
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
         return {"path_merge": ORDERS.index(value)} if member == "order" else None
 
