@@ -1,4 +1,4 @@
-"""What is used of Amaranth beyond its public interface: the one file that touches its private modules, but for
+"""Uses of Amaranth beyond its public interface: the one file that touches its private modules, but for
 :mod:`bentpipe_hdl.amaranth_simulation`.
 
 Three look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its

@@ -1,4 +1,4 @@
-"""What is used of Amaranth's simulator and netlist beyond their public interface, for a simulator of our own.
+"""Uses of Amaranth's simulator and netlist beyond their public interface, for a simulator of our own.
 
 Beside :mod:`bentpipe_hdl.amaranth_private`, the one file that touches Amaranth's private modules. That one is for
 hardware and is imported with it; this one imports Amaranth's simulator.
