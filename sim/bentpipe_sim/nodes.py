@@ -286,7 +286,7 @@ class Nic(Node):
         return self._free
 
     def receives_on(self, vpi: int, vci: int) -> bool:
-        """Return a VC with these numbers ends here."""
+        """Return whether a VC with these numbers ends here."""
         for receive in itertools.islice(self.receives.values(), len(self._coming), None):
             self._coming.add((receive.vpi, receive.vci))
         return (vpi, vci) in self._coming

@@ -79,7 +79,7 @@ class Program:
         return 0
 
     def wake(self, socket: Socket, now_ps: int) -> int:
-        """Return the time that was asked for has come."""
+        """Act at the time that was asked for; return the next such time, 0: none."""
         return 0
 
     def again(self, now_ps: int) -> int:

@@ -316,7 +316,7 @@ class ApplicationSpec:
         return values
 
     def ends(self, given: Mapping[str, Any]) -> bool:
-        """Return a flow with these settings ends by itself, whatever its size and duration."""
+        """Return whether a flow with these settings ends by itself, whatever its size and duration."""
         return any(given.get(setting.name) is not None for setting in self.settings if setting.ends)
 
     def settings_text(self, values: Mapping[str, Any]) -> str:

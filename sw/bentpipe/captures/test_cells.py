@@ -6,6 +6,7 @@ captured. At the sink's interface it finds what that has found.
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ from bentpipe_hdl.test_cells.cells import GAP, STAMP_PS, TestCellError, stamp_of
 
 __all__ = ["CapturedCell", "SoftwareAnalyser", "analyse_capture", "read_capture"]
 
+_log: Final = logging.getLogger(__name__)
 _MAGIC: Final = {0xA1B2C3D4: "<", 0xA1B23C4D: "<", 0xD4C3B2A1: ">", 0x4D3CB2A1: ">"}
 _ERF: Final = 197
 _TYPE_ATM: Final = 3
@@ -71,7 +73,8 @@ def read_capture(path: Path) -> Iterator[CapturedCell]:
                 length = struct.unpack(f"{order}4I", record)[2] if len(record) == 16 else 0
                 octets = file.read(length)
                 if len(record) < 16 or len(octets) < length:
-                    return  # it was not written to its end
+                    _log.warning("%s: the last record is cut off and left out", path)
+                    return
                 if length >= 68 and octets[8] & 0x7F == _TYPE_ATM:
                     yield _cell(octets)
     except OSError as error:

@@ -41,7 +41,7 @@ def _run(given: argparse.Namespace) -> int:
     for note in about["notes"]:
         text.print(note, highlight=False, soft_wrap=True)
     text.print(f"Capsule: {out}, {len(about['runs'])} runs, described in {METADATA}", highlight=False, soft_wrap=True)
-    text.print(f"To do them again: bentpipe reproduce {out}", highlight=False, soft_wrap=True)
+    text.print(f"To repeat the runs: bentpipe reproduce {out}", highlight=False, soft_wrap=True)
     return 0
 
 

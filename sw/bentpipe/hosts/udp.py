@@ -97,7 +97,7 @@ class UdpPair(SocketPair):
             driver.connected(now_ps)
 
     def complete(self) -> bool:
-        """Return all that was sent is there, and what comes back."""
+        """Return whether all that was sent has arrived, both ways."""
         sent = self.socket.number
         for sink in self.sinks:
             if sink.received != sent:

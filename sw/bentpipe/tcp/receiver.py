@@ -186,7 +186,7 @@ class Receiver:
         return True
 
     def inside(self, seq: int) -> bool:
-        """Return a RST with this number counts (RFC 793 section 3.4)."""
+        """Return whether a RST with this number counts (RFC 793 section 3.4)."""
         return seq == self.rcv_nxt or self.rcv_nxt < seq < self.rcv_nxt + self.space()
 
     def is_old(self, options: Options) -> bool:

@@ -158,7 +158,7 @@ def test_each_figure_is_known_to_sweeps_with_words_and_unit(run):
     assert figure_in_words("probe.cell_transfer_delay_mean_ps") == "mean cell transfer delay, flow probe (ms)"
 
 
-def test_a_capture_at_the_sink_tells_what_its_analyser_has_counted(run, capsys, tmp_path):
+def test_a_capture_at_the_sink_tells_what_its_analyser_has_counted(run, capsys, caplog, tmp_path):
     experiment, folder, result = run
     probe = named(result.flows, "probe")
     (file,) = folder.glob("*.pcap")
@@ -189,6 +189,13 @@ def test_a_capture_at_the_sink_tells_what_its_analyser_has_counted(run, capsys, 
     (tmp_path / "none").write_bytes(b"nothing")
     with pytest.raises(BentpipeError, match="no pcap file"):
         [*read_capture(tmp_path / "none")]
+    (tmp_path / "cut").write_bytes(file.read_bytes()[:-1])
+    whole = [*read_capture(file)]
+    caplog.clear()
+    assert [*read_capture(tmp_path / "cut")] == whole[:-1]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path / 'cut'}: the last record is cut off and left out"
+    ]
 
 
 def test_a_run_that_is_stopped_and_resumed_is_the_same(tmp_path):

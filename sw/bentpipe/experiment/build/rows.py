@@ -95,7 +95,7 @@ class RowFeed:
         return None if None in made._targets else made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the rows that are not passed are fed again by whoever goes on."""
+        """Return the state without rows fed ahead: a resumed run feeds those that are not passed again."""
         state = self.__dict__ | {"_next": self._first_not_passed()}
         for name in ("_given", "_ticks", "_writes", "_values", "_horizon"):
             del state[name]

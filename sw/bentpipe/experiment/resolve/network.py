@@ -160,7 +160,7 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     if line.reorder is not None and line.order != "merged":
         raise ConfigProblem(f"{place}.reorder", 'cells that overtake need order = "merged"')
     if line.reorder is not None and min(line.delays) <= line.reorder.by_ps:
-        raise ConfigProblem(f"{place}.reorder.by", "is less than the delay of the line")
+        raise ConfigProblem(f"{place}.reorder.by", "must be less than the delay of the line")
     if kind == "sonet" and rates[0] != rates[1]:
         raise ConfigProblem(f"{place}.rate", "a SONET line has one rate")
     if line.bursts is not None and kind == "sonet":
