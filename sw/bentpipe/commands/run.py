@@ -129,7 +129,7 @@ def begins(given: argparse.Namespace, index: int, count: int, experiment: Experi
 
 
 def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
-    from bentpipe.experiment.run.perform import perform_cases
+    from bentpipe.experiment.run.perform import CASES_WITH_PLOTS, perform_cases
 
     def told(index: int, experiment: Experiment) -> None:
         begins(given, index, len(experiments), experiment)
@@ -138,6 +138,8 @@ def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], fol
         experiments, folder, settings=given.settings, show_progress=shows(given), plots=given.plots, begins=told
     )
     print_all(given, whole, folder)
+    if not given.json and given.plots and len(experiments) > CASES_WITH_PLOTS:
+        console().print(f"Plots of each case: bentpipe report {folder.path}", highlight=False, soft_wrap=True)
     return whole
 
 

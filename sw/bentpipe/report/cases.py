@@ -210,11 +210,11 @@ def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True)
         from bentpipe.plots.cases import write_cases_plot
 
         write_cases_plot(folder, summary)
-    (folder / "report.html").write_text(cases_html(summary), encoding="utf-8")
+    (folder / "report.html").write_text(cases_html(summary, plots), encoding="utf-8")
 
 
-def cases_html(summary: Mapping[str, Any]) -> str:
-    """Return the page above the cases' own reports."""
+def cases_html(summary: Mapping[str, Any], plots: bool = True) -> str:
+    """Return the page above the cases' own reports; with ``plots`` the plot over the cases is a file beside it."""
     s = dict(summary)
     sub = f"{len(s['cases'])} of {len(s['planned'])} cases; seed {s['seed']}"
     head = page_head(s, s["title"], sub, several_verdict(s))
@@ -244,7 +244,7 @@ def cases_html(summary: Mapping[str, Any]) -> str:
         section("Again", "again", command(repeat_command(s))),
     ]
     foot = f"bentpipe {html.escape(s['versions'].get('bentpipe', ''))}; beside this file: " + ", ".join(
-        link(name, name) for name in ("result.json", "overview.png", "overview.svg")
+        link(name, name) for name in ("result.json", *(("overview.png", "overview.svg") if plots else ()))
     )
     return page(s["id"], head, sections, figures={"cases": figure} if figure else None, foot=foot)
 

@@ -212,3 +212,20 @@ def test_an_interrupted_run_keeps_the_cases_so_far(write, monkeypatch, tmp_path)
     whole = json.loads((tmp_path / "out" / "result.json").read_text())
     assert (whole["status"], whole["reason"]) == ("interrupted", "not all cases have run")
     assert [case["name"] for case in whole["cases"]] == ["Fast line"]
+
+
+def test_of_many_cases_only_the_plot_over_them_is_drawn_until_it_is_asked_for(write, capsys, tmp_path, monkeypatch):
+    from bentpipe.experiment.run import perform
+
+    monkeypatch.setattr(perform, "CASES_WITH_PLOTS", 1)
+    assert main(["run", write(), "--out", str(tmp_path / "run")]) == 0
+    assert f"bentpipe report {tmp_path / 'run'}" in capsys.readouterr().out.replace("\n", " ")
+    drawn = sorted(str(file.relative_to(tmp_path / "run")) for file in (tmp_path / "run").rglob("*.svg"))
+    assert drawn == ["overview.svg"]
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert len(sorted((tmp_path / "run").rglob("*.svg"))) == 3
+
+
+def test_without_plots_no_page_leads_to_one(write, tmp_path):
+    assert main(["run", write(), "--no-plots", "--out", str(tmp_path / "run")]) == 0
+    assert "overview.svg" not in (tmp_path / "run" / "report.html").read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.experiment.run.run import cases_head, run_beside_cells, run_experiment, saved_run, versions
 from bentpipe.experiment.run.state import pack, read_state
@@ -17,7 +17,10 @@ from bentpipe.signals import Interrupted
 if TYPE_CHECKING:
     from bentpipe.experiment.resolve.specs import Experiment
 
-__all__ = ["perform", "perform_cases", "resume", "resume_cases"]
+__all__ = ["CASES_WITH_PLOTS", "perform", "perform_cases", "resume", "resume_cases"]
+
+CASES_WITH_PLOTS: Final = 8
+"""Plot files are for papers; the reports have figures of their own."""
 
 
 def perform(
@@ -108,7 +111,8 @@ def perform_cases(
     folder : RunFolder
         Held by the caller; each case has a folder in it.
     plots : bool
-        With plots as files; the reports have their own figures.
+        With plots as files; the reports have their own figures. Of more than ``CASES_WITH_PLOTS`` cases, each takes a
+        second or two to draw: then only the plot over the cases is drawn, and ``bentpipe report`` draws the others.
     begins : callable, optional
         Told of each case before it runs: its number from 1, and the case.
 
@@ -119,6 +123,7 @@ def perform_cases(
     """
     if not folder.begun:
         folder.save(pack((tuple(experiments), tuple(settings), plots), experiments[0].plugins))
+    of_cases = plots and len(experiments) <= CASES_WITH_PLOTS
     head = cases_head(experiments, settings, versions())
     folder.put(head)
     summaries: list[dict[str, Any]] = []
@@ -126,13 +131,13 @@ def perform_cases(
         for index, experiment in enumerate(experiments, 1):
             if begins is not None:
                 begins(index, experiment)
-            summaries.append(_case(experiment, folder, settings, show_progress, plots))
+            summaries.append(_case(experiment, folder, settings, show_progress, of_cases))
             whole = sum_up_cases(head, summaries)
             if summaries[-1]["status"] == "interrupted":
                 break
             if index < len(experiments):
                 folder.put({**whole, "status": "running", "reason": None})
-                folder.draw(lambda aside, whole=whole: make_cases_report(aside, whole, plots))
+                folder.draw(lambda aside, whole=whole: make_cases_report(aside, whole, plots=False))
     finally:
         whole = sum_up_cases(head, summaries)
         if folder.begun:
