@@ -290,7 +290,8 @@ class Channels(list[Channel]):
                 raise NetworkError(f"{channel.what}: {source.name} has credits on a line faster than OC-12c", credits)
             source.sends[channel.index] = replace(source.sends[channel.index], credits=shares[0])
         for hop, here, after in zip(channel.hops, shares, [*shares[1:], 0][: len(shares)], strict=True):
-            hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
+            if here or after:
+                hop.switch.vcs[hop.number] = replace(hop.switch.vcs[hop.number], credits_in=here, credits_out=after)
         self.append(channel)
         there, back = _route(channel), _route(channel, backwards=True)
         self._without[there].append(channel)

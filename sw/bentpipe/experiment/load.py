@@ -272,7 +272,7 @@ class _File:
         named = _load_plugins(after, whole)
         made = parse_experiment(after, whole, **vars(options))
         try:
-            asked = settings or any(value is not None for value in vars(options).values())
+            asked = settings or vars(options) != vars(_Options())
             plain = parse_experiment(document, source) if asked else made
         except BentpipeError:  # it needs the settings to be an experiment at all
             plain = dataclasses.replace(made, duration_ps=made.full_ps)

@@ -331,3 +331,14 @@ def test_what_is_wrong_is_said_of_the_file_that_has_it(tmp_path, changes, messag
     with pytest.raises(BentpipeError) as caught:
         load(str(_files(tmp_path, **files) / "over.toml"))
     assert str(caught.value).startswith(message)
+
+
+def test_a_document_is_read_a_second_time_only_if_the_command_line_changes_it(monkeypatch):
+    from bentpipe.experiment import load as module
+
+    read, parse = [], module.parse_experiment
+    monkeypatch.setattr(module, "parse_experiment", lambda *a, **k: read.append(1) or parse(*a, **k))
+    load("lan-1flow")
+    assert len(read) == 1
+    load("lan-1flow", quick=True)
+    assert len(read) == 3
