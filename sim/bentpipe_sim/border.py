@@ -70,6 +70,8 @@ void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(
     return f"""
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -84,9 +86,11 @@ constexpr size_t LINE = 64, LINES = 64;
 std::atomic<size_t> instances;
 void* create(size_t in_front) {{
     const size_t skipped = LINE * (instances++ * {_STEP} % LINES) + (in_front + LINE - 1) / LINE * LINE;
-    char* memory = static_cast<char*>(operator new(skipped + sizeof(Instance), std::align_val_t(LINE)));
-    std::memset(memory + skipped, 0, sizeof(Instance));  // its state is its octets, those between members among them
-    Instance* made = new (memory + skipped) Instance;
+    // Zeros: its state is its octets, those between members among them. Pages of memories that nothing is written to
+    // stay those of the system.
+    char* memory = static_cast<char*>(std::calloc(1, skipped + sizeof(Instance) + LINE));
+    if (!memory) throw std::bad_alloc();
+    Instance* made = new (memory + skipped + -reinterpret_cast<uintptr_t>(memory) % LINE) Instance;
     made->memory = memory;
     {model}& m = *made;
     {begin}
@@ -97,7 +101,7 @@ void destroy(void* p) {{
     {end}
     char* const memory = instance(p)->memory;
     instance(p)->~Instance();
-    operator delete(memory, std::align_val_t(LINE));
+    std::free(memory);
 }}
 void one_clock(void* p) {{ {model}& m = of(p); {clock} }}
 void reset(void* p, int on) {{ of(p).rst = on; }}

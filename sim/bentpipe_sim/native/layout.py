@@ -69,17 +69,19 @@ def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
     return found
 
 
-def declared(group: list[Memory]) -> str:
-    """Return the member that memories are."""
+def declared(group: list[Memory], zeroed: bool = False) -> str:
+    """Return the member that memories are; with ``zeroed`` its octets are 0 before the object is constructed there, and
+    pages of them that nothing is written to take no memory."""
+    initial = "" if zeroed else "{}"
     array, fields = group[0].name, _fields(group)
     # An address that is out of range in a clock that doesn't use what is read is no fault
     depth = _depth(group[0])
     octets = sum(stored_bits(width) for width, _ in fields) // 8
     if len(fields) == 1:
-        return f"alignas({_aligned(octets * depth)}) {stored_type(fields[0][0])} {array}[{depth}]{{}};"
+        return f"alignas({_aligned(octets * depth)}) {stored_type(fields[0][0])} {array}[{depth}]{initial};"
     fields.sort(key=lambda field: -stored_bits(field[0]))
     inside = " ".join(f"{stored_type(width)} {name};" for width, name in fields)
-    return f"struct alignas({_aligned(octets)}) {array.upper()} {{ {inside} }} {array}[{depth}]{{}};"
+    return f"struct alignas({_aligned(octets)}) {array.upper()} {{ {inside} }} {array}[{depth}]{initial};"
 
 
 def register_bits(register: Register) -> int:

@@ -27,7 +27,9 @@ _BRANCHES = (
 """What is asked is asked by a jump, and what hangs on it is worked out behind that: values that are worked out before a
 question, or in its place, wait in registers, which bodies lack. Nearly all answers are as those before them were.
 Flags of GCC, of which clang knows none."""
-FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES)
+_ZEROED = ("-fno-lifetime-dse",)
+"""What is zero where an object is constructed stays zero. GCC's, too."""
+FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES, *_ZEROED)
 
 
 def tools() -> str:
@@ -57,7 +59,7 @@ def compiled(text: str, folder: Path, what: str) -> Path:
     """Return the library made of it, in this folder."""
     written, made = folder / "node.cpp", folder / "node.so"
     written.write_text(text)
-    flags = [flag for flag in FLAGS if flag not in _BRANCHES] if "clang" in compiler_version() else FLAGS
+    flags = [flag for flag in FLAGS if flag not in (*_BRANCHES, *_ZEROED)] if "clang" in compiler_version() else FLAGS
     command = [compiler(), *flags, *more_flags(), f"-I{CSRC}", str(written)]
     run([*command, "-o", str(made)], f"compiling {what}")
     return made

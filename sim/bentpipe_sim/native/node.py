@@ -216,7 +216,7 @@ class _Node:
             begin = "alignas(64) " if place == 0 else ""
             found.append(f"{begin}{stored_type(register_bits(register))} {self.names[register]}{{}};")
         found += [f"bool {level} = false;" for level in LEVELS if level not in inherited]
-        found += map(declared, sorted(self.groups, key=lambda group: group[0].depth))
+        found += (declared(group, zeroed=True) for group in sorted(self.groups, key=lambda group: group[0].depth))
         begin = [
             f"        {name} = {number(register.init, register.width)};"
             for register, name in self.names.items()
