@@ -90,10 +90,9 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
     """Three SACK flows with losses by bit errors, on the Verilated network."""
     found = {}
     for mode in ("plain", "compiled"):
-        code = (
-            "from bentpipe.cli import main; raise SystemExit(main(['run', 'lan-3flows', '--duration', '0.4', '--no-plots', '--out', "
-            f"{str(tmp_path / mode)!r}, '--set', 'network.lines.lan.ber=1e-8', '--set', 'hosts.tcp.variant=sack']))"
-        )
+        command = ["run", "lan-3flows", "--duration", "0.4", "--no-plots", "--out", str(tmp_path / mode)]
+        command += ["--set", "network.lines.lan.ber=1e-8", "--set", "hosts.tcp.variant=sack"]
+        code = f"from bentpipe.cli import main; raise SystemExit(main({command!r}))"
         done = python(code, BENTPIPE_HOSTS=mode)
         assert (done.returncode, done.stderr) == (0, "")
         summary = json.loads((tmp_path / mode / "result.json").read_text())
