@@ -64,8 +64,20 @@ def test_all_modules_have_one_form(form: Path, mode: str, kind: str, ending: str
     assert (done.stderr, done.stdout.splitlines()) == ("", [kind, f"{{'{ending}'}}"])
 
 
+LONG = (
+    "window_trace",
+    "cubic_curve",
+    "published_limits",
+    "18_round_trips",
+    "growth_is_one_file",
+    "many_short",
+    "on_times",
+)
+"""Tests of a second and more, each of a long transfer or of statistics: whole runs below compare the forms as well."""
+
+
 def test_the_unit_tests_of_tcp_hosts_and_applications_pass_compiled(form: Path) -> None:
-    tested = ["tb/unit/tcp", "tb/unit/apps", "tb/unit/sim/test_pdus.py"]
+    tested = ["tb/unit/tcp", "tb/unit/apps", "tb/unit/sim/test_pdus.py", "-k", f"not ({' or '.join(LONG)})"]
     command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *tested]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
     done = subprocess.run(
@@ -78,10 +90,9 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
     """Three SACK flows with losses by bit errors, on the Verilated network."""
     found = {}
     for mode in ("plain", "compiled"):
-        code = (
-            "from bentpipe.cli import main; raise SystemExit(main(['run', 'lan-3flows', '--duration', '0.4', '--out', "
-            f"{str(tmp_path / mode)!r}, '--set', 'network.lines.lan.ber=1e-8', '--set', 'hosts.tcp.variant=sack']))"
-        )
+        command = ["run", "lan-3flows", "--duration", "0.4", "--no-plots", "--out", str(tmp_path / mode)]
+        command += ["--set", "network.lines.lan.ber=1e-8", "--set", "hosts.tcp.variant=sack"]
+        code = f"from bentpipe.cli import main; raise SystemExit(main({command!r}))"
         done = python(code, BENTPIPE_HOSTS=mode)
         assert (done.returncode, done.stderr) == (0, "")
         summary = json.loads((tmp_path / mode / "result.json").read_text())
@@ -94,7 +105,7 @@ def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:
 
 
 def test_a_state_goes_from_either_form_to_the_other(form: Path, tmp_path: Path) -> None:
-    asked = ["run", "lan-1flow", "--duration", "120 ms", "--out"]
+    asked = ["run", "lan-1flow", "--duration", "120 ms", "--no-plots", "--out"]
     stopped = [sys.executable, str(ROOT / "tb" / "system" / "stopped_run.py"), "SIGKILL", "60"]
     found = []
     for first, then in (("compiled", "plain"), ("plain", "compiled")):
@@ -150,8 +161,17 @@ def test_a_compiler_that_fails(tmp_path: Path) -> None:
     assert "host.c:1: error: out of ideas" in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1].startswith("plain Python|")
     assert list(cache.iterdir()) == []
-    done = python(FORMS, BENTPIPE_HOSTS="compiled", BENTPIPE_CACHE=str(cache), CXX=str(failing))
-    assert "The hosts can't be compiled: " in done.stderr and "out of ideas" in done.stderr
+
+
+def test_hosts_that_have_to_be_compiled_and_cannot_be_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Path:
+        raise compiled._NotMade("out of ideas")
+
+    monkeypatch.setenv("BENTPIPE_HOSTS", "compiled")
+    monkeypatch.setattr(compiled, "_find", lambda: None)
+    monkeypatch.setattr(compiled, "_build", fail)
+    with pytest.raises(BentpipeError, match=r"The hosts can't be compiled: out of ideas"):
+        compiled._Finder().decide()
 
 
 @pytest.mark.parametrize("mode", ["auto", "compiled"])

@@ -111,8 +111,8 @@ def test_a_model_equals_amaranth(shape):
 
     async def bench(ctx):
         now = 5
-        for clock in range(1000):
-            now += rng.choice([1, 1, 1, 1, 3, 20, 1 << 20 if clock % 500 == 499 else 1])
+        for clock in range(600):
+            now += rng.choice([1, 1, 1, 1, 3, 20, 1 << 20 if clock % 300 == 299 else 1])
             room = model.get("room") if "room" in model.ports else 0
             registers = REGISTERS[shape.kind].registers
             for name, value in _stimulus(rng, inputs, now, clock, setup, registers, room).items():

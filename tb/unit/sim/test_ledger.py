@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapReader
 
+from benches.programs import program_of
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import SwitchSettings, VcSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Link, Nic, Node, Switch
-from bentpipe_sim.tools import CSRC, compiler
+from bentpipe_sim.tools import CSRC
 from models.aal5 import Reassembly, segment
 from models.cell import Cell, Header
 from models.lines import switch_ports
@@ -425,12 +426,9 @@ def test_pdus_that_vanish_are_an_error() -> None:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone() -> Path:
     """The ledger in a program of its own."""
-    program = tmp_path_factory.mktemp("ledger") / "ledger"
-    sources = [str(folder / "ledger.cpp") for folder in (Path(__file__).parent, CSRC)]
-    subprocess.run([compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", *sources, "-o", str(program)], check=True)
-    return program
+    return program_of("ledger", Path(__file__).with_name("ledger.cpp").read_text(), CSRC / "ledger.cpp")
 
 
 @pytest.mark.parametrize("often", [0, 0.002, 0.02])

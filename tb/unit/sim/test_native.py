@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from benches.programs import program_of
 from bentpipe_hdl.aal5.crc32 import CrcTables
 from bentpipe_hdl.functions import computed
 from bentpipe_hdl.hec import hec
@@ -17,7 +18,6 @@ from bentpipe_hdl.sonet.scrambler import payload_delay, scramble_payload
 from bentpipe_sim.build import build_model
 from bentpipe_sim.native.netlist import NetlistError
 from bentpipe_sim.native.node import generate
-from bentpipe_sim.tools import CSRC, compiler
 from models.lockstep import side_by_side
 from models.random_design import RandomShape, stimulus
 from soak.native import MUTATIONS, changed_text
@@ -66,19 +66,15 @@ def test_the_crc_of_a_cell_is_that_of_its_gates():
     side_by_side(CrcShape(), len(inputs), lambda clock, before: cells[clock], build_model(CrcShape()))
 
 
-def test_the_crc_by_tables_is_that_by_multiplication(tmp_path):
+def test_the_crc_by_tables_is_that_by_multiplication():
     """The gates are held against one of them, which this processor takes."""
-    (tmp_path / "crc.cpp").write_text(
+    text = (
         '#include "crc32.hpp"\n#include <cstdio>\n'
         "int main() { uint64_t x = 88172645463325252ull; int bad = 0; for (int k = 0; k < 20000; ++k) { W<6> a;"
         "for (auto& w : a.w) { x ^= x << 13; x ^= x >> 7; x ^= x << 17; w = x; }"
         "bad += crc32::by_tables(a, k) != crc32_cell(a, k); } return bad != 0; }"
     )
-    program = str(tmp_path / "crc")
-    subprocess.run(
-        [compiler(), "-std=gnu++17", "-O1", f"-I{CSRC}", str(tmp_path / "crc.cpp"), "-o", program], check=True
-    )
-    assert subprocess.run([program]).returncode == 0
+    assert subprocess.run([program_of("crc", text)]).returncode == 0
 
 
 class Convergence(wiring.Component):

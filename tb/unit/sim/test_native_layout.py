@@ -124,4 +124,4 @@ def test_a_clock_does_the_same_wherever_they_are(seed, tmp_path, monkeypatch):
     assert text != usual
     rng = random.Random(seed)
     path = compiled(text, tmp_path, "a node that lies otherwise")
-    side_by_side(RandomShape(seed), 300, lambda clock, before: stimulus(rng), path)
+    side_by_side(RandomShape(seed), 120, lambda clock, before: stimulus(rng), path)

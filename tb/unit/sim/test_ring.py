@@ -2,7 +2,7 @@
 
 import subprocess
 
-from bentpipe_sim.tools import CSRC, compiler
+from benches.programs import program_of
 
 PROGRAM = """
 #include "wire.hpp"
@@ -58,9 +58,6 @@ int main() {
 """
 
 
-def test_cells_keep_their_order(tmp_path):
-    (tmp_path / "ring.cpp").write_text(PROGRAM)
-    program, source = str(tmp_path / "ring"), str(tmp_path / "ring.cpp")
-    flags = ["-std=gnu++17", "-O1", "-fsanitize=address,undefined", f"-I{CSRC}"]
-    subprocess.run([compiler(), *flags, source, "-o", program], check=True)
+def test_cells_keep_their_order():
+    program = program_of("ring", PROGRAM, flags=("-fsanitize=address,undefined",))
     assert subprocess.run([program]).returncode == 0

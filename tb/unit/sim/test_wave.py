@@ -181,7 +181,7 @@ def test_a_node_of_sonet(tmp_path):
         network.send(a.index, vc, b"head", key=1, offset=4000 * k, length=4000)
     go(network, MS // 5)
     recorder = Recorder(network.loop, line.index, line.shape(), network.loop.now() + 1)
-    go(network, MS // 5 + MS // 200)
+    go(network, MS // 5 + MS // 500)
     replay(recorder.taken(), "node", tmp_path / "wave.vcd", "a test")
     assert any(edge.after["node", "ports", "o_valid"] for edge in edges(tmp_path / "wave.vcd"))
 

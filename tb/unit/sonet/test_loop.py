@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.sim import Simulator
 
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
+from bentpipe_sim.native import Simulator
 from models.sonet.frame import ModelFramer
 from unit.hdl.bench import run_component
 
