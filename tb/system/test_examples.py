@@ -21,8 +21,15 @@ def example(name):
 
 
 def test_every_example_is_tested_and_listed():
-    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml")}
-    assert names == {"buffer_study.py", "cell-loss.toml", "own_core.py", "own_network.py", "test-cells.toml"}
+    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml", ".ipynb")}
+    assert names == {
+        "buffer_study.py",
+        "cell-loss.ipynb",
+        "cell-loss.toml",
+        "own_core.py",
+        "own_network.py",
+        "test-cells.toml",
+    }
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{name}`" in listed for name in names)
 
