@@ -12,10 +12,18 @@ from bentpipe.api import Run, Sweep
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+SHORTER = ("[2, 4, 8, 16]", "[2, 8]"), ('seeds="1-3"', 'seeds="1-2"')
+
+
 def code_cells():
+    """Return the code of the cells, with a shorter sweep."""
     notebook = json.loads((EXAMPLES / "cell-loss.ipynb").read_text())
     assert notebook["nbformat"] == 4
-    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for long, short in SHORTER:
+        assert sum(long in each for each in code) == 1
+        code = [each.replace(long, short) for each in code]
+    return code
 
 
 def played(cells):
@@ -50,7 +58,7 @@ def test_its_figures_agree_with_each_other(notebook):
     by_cause = [name for name in cells.columns if name.startswith("lost.")]
     assert by_cause and cells[by_cause].sum(axis=1).tolist() == cells["lost"].tolist()
     assert (cells["sent"] - cells["received"] - cells["lost"] >= 0).all()
-    assert (names["means"]["short-1"]["count"] == 3).all()
+    assert (names["means"]["short-1"]["count"] == 2).all()
 
 
 def test_runs_and_sweeps_are_shown_as_short_html(notebook):
