@@ -20,7 +20,7 @@ __all__ = ["ArrivalCounts", "ArrivalMonitor"]
 
 @dataclass(frozen=True)
 class ArrivalCounts:
-    """What was counted so far.
+    """Counts of cells that arrived so far.
 
     Members
     -------
