@@ -92,10 +92,10 @@ QUEUES: dict[str, tuple[str, Make, tuple[float, ...], tuple[int, ...]]] = {
 
 
 RARE: dict[str, tuple[tuple[float, int], ...]] = {
-    "Geo/D/1/K": ((0.6, 8), (0.6, 12), (0.6, 16), (0.8, 18), (0.8, 22), (0.8, 26), (0.8, 30)),
-    "M/D/1/K": ((0.6, 8), (0.6, 12), (0.6, 16), (0.6, 20), (0.8, 20), (0.8, 28), (0.8, 36)),
-    "MMPP/D/1/K": ((0.4, 32), (0.4, 48), (0.4, 64), (0.6, 48), (0.6, 72), (0.6, 96)),
-    "N*D/D/1/K": ((0.8, 5), (0.8, 6), (0.8, 7), (1.0, 5), (1.0, 6), (1.0, 7)),
+    "Geo/D/1/K": ((0.6, 8), (0.6, 12), (0.6, 16), (0.8, 20), (0.8, 28)),
+    "M/D/1/K": ((0.6, 12), (0.6, 16), (0.6, 20), (0.8, 20), (0.8, 32)),
+    "MMPP/D/1/K": ((0.4, 32), (0.4, 48), (0.4, 64), (0.6, 72), (0.6, 96)),
+    "N*D/D/1/K": ((0.8, 5), (0.8, 6), (1.0, 5), (1.0, 6), (1.0, 7)),
 }
 """Load and places of the points for splitting."""
 
@@ -210,21 +210,25 @@ def draw(found: list[Found], folder: Path) -> None:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(folder / f"{queue.lower().replace('/', '-').replace('*', '-')}.png", dpi=130)
+        suffix = "-rare" if all(each.rare for each in ours) else ""
+        figure.savefig(folder / f"{queue.lower().replace('/', '-').replace('*', '-')}{suffix}.png", dpi=130)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10, help="runs of each point (10)")
     parser.add_argument("--cells", type=int, default=20_000, help="cells of a run (20000)")
+    parser.add_argument("--only", choices=("runs", "splitting"), help="leave out the other points")
     parser.add_argument("--rare-cells", type=int, default=60_000, help="cells of a plain run that is split (60000)")
     parser.add_argument("--effort", type=int, default=100, help="trials from each level in each batch (100)")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="folder for a figure of each queue")
     given = parser.parse_args()
     found = []
+    runs = () if given.only == "splitting" else points(given.cells * given.seeds)
+    rare = () if given.only == "runs" else rare_points()
     tasks = itertools.chain(
-        (partial(measured, point, given.seeds, given.cells) for point in points(given.cells * given.seeds)),
-        (partial(split, point, given.rare_cells, given.effort) for point in rare_points()),
+        (partial(measured, point, given.seeds, given.cells) for point in runs),
+        (partial(split, point, given.rare_cells, given.effort) for point in rare),
     )
     for task in tasks:
         last = task()
