@@ -14,7 +14,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from bentpipe.experiment.load import load as load_experiment
@@ -100,9 +100,15 @@ RARE: dict[str, tuple[tuple[float, int], ...]] = {
 """Load and places of the points for splitting."""
 
 
+@cache
+def exact(queue: str, load: float, places: int) -> float:
+    """The loss ratio of a queue."""
+    return QUEUES[queue][1](load, places)[0]
+
+
 def point(queue: str, load: float, places: int) -> Point:
-    exact, experiment, settings = QUEUES[queue][1](load, places)
-    return Point(queue, load, places, exact, experiment, settings)
+    loss, experiment, settings = QUEUES[queue][1](load, places)
+    return Point(queue, load, places, loss, experiment, settings)
 
 
 def points(cells: int) -> Iterator[Point]:
@@ -188,15 +194,17 @@ def draw(found: list[Found], folder: Path) -> None:
     """Draw a figure for each queue: exact values as lines, runs as points with their intervals."""
     from matplotlib.figure import Figure
 
-    for queue, (text, make, _, _) in QUEUES.items():
+    for queue, (text, *_) in QUEUES.items():
         figure = Figure(figsize=(5.2, 3.4), layout="constrained")
         axes = figure.add_subplot()
         ours = [each for each in found if each.point.queue == queue]
+        if not ours:
+            continue
         for load, colour in zip(sorted({e.point.load for e in ours}), ("#009e73", "#0072b2", "#d55e00"), strict=False):
             own = [each for each in ours if each.point.load == load]
             last = max(each.point.places for each in own)
             between = range(min(each.point.places for each in own), last + 1, 1 + last // 40)
-            axes.plot(between, [make(load, k)[0] for k in between], color=colour, label=f"load {load:g}, exact")
+            axes.plot(between, [exact(queue, load, k) for k in between], color=colour, label=f"load {load:g}, exact")
             for rare, mark, label in ((False, "o", "runs"), (True, "s", "splitting")):
                 these = [each for each in own if each.rare == rare]
                 if these:
@@ -236,11 +244,11 @@ def main() -> int:
         point, said = last.point, "" if last.inside else "  OUTSIDE"
         what = f"{point.queue}, load {point.load:g}, K {point.places}{', splitting' if last.rare else ''}"
         ends = f"{last.low:.4g} to {last.high:.4g}"
+        if given.figures:  # of what there is by now
+            draw(found, given.figures)
         print(f"{what}: {point.exact:.5g} exactly, {last.mean:.5g} ({ends}){said}", flush=True)
     inside = sum(each.inside for each in found)
     print(f"{inside} of {len(found)} inside of their 95 % intervals")
-    if given.figures:
-        draw(found, given.figures)
     return int(inside < SHARE_INSIDE * len(found))
 
 
