@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bentpipe_hdl.switch.registers import REASON_TITLES
 
+from .arrival_monitor import ArrivalCounts
 from .channels import LedgerHop
 from .errors import NetworkError
 from .interface import PduStatus
@@ -94,6 +95,8 @@ class Account:
     lost : dict
         All others by where (name of a node) and why; those still under way as ("", "under way").
     cells : CellAccount
+    arrivals : ArrivalCounts or None
+        Cells where they arrive at a node; None: they are not followed (:meth:`~.network.Network.watch_arrivals`).
     """
 
     source: str
@@ -103,6 +106,7 @@ class Account:
     delivered: int
     lost: dict[tuple[str, str], int]
     cells: CellAccount
+    arrivals: ArrivalCounts | None = None
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .accounts import Account, read_account
+from .arrival_monitor import ArrivalMonitor
 from .build import EngineName, build_all, chosen_engine
 from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
-from .nodes import Link, Nic, Node, Switch
+from .nodes import Link, Nic, Node, Switch, checked
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
 from .topology import Topology
@@ -68,6 +70,7 @@ class Network(Topology, Pdus):
         self._monitor: QueueMonitor | None = None
         self._places: dict[tuple[int, int, int], int] = {}
         self._streams: dict[int, TestCellStream] = {}  # by place
+        self._arrivals: dict[int, ArrivalMonitor] = {}  # by place
 
     @property
     def makes_writes(self) -> bool:
@@ -136,6 +139,8 @@ class Network(Topology, Pdus):
                 self.loop.count_tagged(place)
         if self._monitor is not None:
             self._monitor.lay()
+        for each in self._arrivals.values():
+            each.lay()
 
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()
@@ -347,6 +352,32 @@ class Network(Topology, Pdus):
         self._streams[place] = made
         return made
 
+    def watch_arrivals(
+        self, nic: int, vc: int, sink: int, node: Node, *, pcr_bps: float, cdvt_ps: int = 0
+    ) -> ArrivalMonitor:
+        """Follow the cells of the VC from the interface ``nic`` to ``sink`` where they arrive at a node: 1-point CDV
+        against a peak cell rate, and conformance to GCRA(1/PCR, CDVT). All VCs are there; none has been added before
+        since the last call.
+
+        Raises
+        ------
+        NetworkError
+            The VC does not come to the node, or is followed already; there is no such rate; or the network runs.
+        """
+        if self.loop.is_open:
+            raise NetworkError(f"{node.name}: the network runs already, nothing can be added")
+        place = self._ledger_place(nic, vc, sink)
+        if place in self._arrivals:
+            raise NetworkError(f"{node.name}: the VC is followed already, at {self._arrivals[place].hop.node.name}")
+        hops = next(itertools.islice(self._legs(), place, None))
+        hop = next((hop for hop in hops if hop.node is node and hop.port >= 0), None)
+        if hop is None:
+            raise NetworkError(f"{node.name}: the VC does not come to it")
+        made = ArrivalMonitor(self.loop, hop, pcr_bps, cdvt_ps)
+        checked(node.name, lambda: made.period)
+        self._arrivals[place] = made
+        return made
+
     def sdu(self, handle: int) -> bytes:
         events = self.loop.events()
         lengths = (events[k].length for k in range(handle + 1) if events[k].handle == handle)
@@ -400,7 +431,10 @@ class Network(Topology, Pdus):
             self.start()
         for node in self.nodes:
             node.check_told()
-        return [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
+        found = [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
+        for place, monitor in self._arrivals.items():
+            found[place] = replace(found[place], arrivals=monitor.counts())
+        return found
 
     def record_losses(self, most: int) -> None:
         """From now on keep a record of each lost cell, up to so many; the network runs, and no cell is under way."""

@@ -75,6 +75,12 @@ class Run:
         where = f", in {self.folder}" if self.folder else ""
         return f"<Run of {s['id']}{case}: {s['status']}, {s['time']['simulated_s']:g} s, seed {s['seed']}{where}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict, the flows, the cells."""
+        from bentpipe.report.run import run_glance
+
+        return run_glance(self._result)
+
     @property
     def metrics(self) -> dict[str, float | None]:
         """The figures of the run by name, in base units (rates in b/s)."""
@@ -86,6 +92,24 @@ class Run:
         import pandas as pd
 
         return pd.DataFrame(self._result.flows)
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """A row for each VC with what became of its cells: ``vc``, ``source``, ``sink``, and in cells ``sent``,
+        ``received``, ``lost``, ``errored``, ``misinserted``, ``tagged``; then a column for each place and reason of
+        losses, ``lost.NODE.REASON``. Cells under way are in ``sent`` alone."""
+        import pandas as pd
+
+        rows = []
+        for row in self.summary["ledger"]:
+            counted = row["cells"]
+            lost = {f"lost.{each['where']}.{each['why']}": each["cells"] for each in counted["lost"]}
+            own = {name: counted[name] for name in ("sent", "received", "errored", "misinserted", "tagged")}
+            ends = {"vc": row["vc"], "source": row["source"], "sink": row["sink"]}
+            rows.append({**ends, **own, "lost": sum(lost.values()), **lost})
+        head = ["vc", "source", "sink", "sent", "received", "lost", "errored", "misinserted", "tagged"]
+        table = pd.DataFrame(rows, columns=[*head, *dict.fromkeys(name for row in rows for name in row if "." in name)])
+        return table.fillna(0).astype(dict.fromkeys(table.columns[3:], int))
 
     @cached_property
     def losses(self) -> pd.DataFrame:
@@ -208,6 +232,12 @@ class Sweep:
         """Return a line, as of :class:`Run`."""
         s = self.summary
         return f"<Sweep of {s['id']}: {s['status']}, {len(s['runs'])} runs, in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict and the means."""
+        from bentpipe.sweeps.page import sweep_glance
+
+        return sweep_glance(self.summary)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table: a row for each figure of each run (:mod:`bentpipe.sweeps.table`)."""

@@ -5,10 +5,11 @@ Times, the increment I and the limit L are exact numbers of one unit of time: in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["LeakyBucket", "Pacer", "Time", "VirtualScheduling", "back_to_back"]
+__all__ = ["LeakyBucket", "Pacer", "Time", "VirtualScheduling", "back_to_back", "one_point_cdv"]
 
 Time = int | Fraction
 
@@ -75,6 +76,17 @@ class Pacer:
     def sent(self, now: Time) -> None:
         """A cell went."""
         self.next = max(self.next, now) + self.period
+
+
+def one_point_cdv(times: Sequence[Time], period: Time) -> list[Time]:
+    """The 1-point CDV of each cell (I.356), without the clock of its definition: cell k is early by the most that k - j
+    periods exceed the time since any cell j before it. The first cell is not early."""
+    slack: list[Time] = [time - k * period for k, time in enumerate(times)]
+    most, found = slack[:1], [slack[0] * 0] if slack else []
+    for here in slack[1:]:
+        found.append(most[0] - here)
+        most[0] = max(most[0], here)
+    return found
 
 
 def back_to_back(increment: Time, limit: Time) -> int:

@@ -1,10 +1,12 @@
-"""The Hurst parameter of a series: by local Whittle, and by wavelets."""
+"""The Hurst parameter of a series: by local Whittle, by wavelets, by Whittle with the spectrum of M/Pareto."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-__all__ = ["local_whittle", "wavelet"]
+__all__ = ["local_whittle", "periodogram", "power_law", "sessions_spectrum", "wavelet", "whittle"]
 
 _DB3 = np.array([
     0.33267055295008261599, 0.80689150931109257649, 0.45987750211849157009,
@@ -15,13 +17,22 @@ _DB3 = np.array([
 
 def local_whittle(series: np.ndarray, exponent: float = 0.7) -> float:
     """By the periodogram at the first n**exponent frequencies (Robinson 1995)."""
-    n = len(series)
-    m = int(n**exponent)
-    periodogram = np.abs(np.fft.rfft(series - series.mean())[1 : m + 1]) ** 2
-    frequencies = 2 * np.pi * np.arange(1, m + 1) / n
+    return power_law(periodogram(series), exponent)
+
+
+def power_law(energy: np.ndarray, exponent: float) -> float:
+    """Local Whittle of a periodogram; of a spectrum, what the estimate is in the mean of many."""
+    frequencies = _frequencies(2 * len(energy))
+    return whittle(energy, lambda h: frequencies ** (1 - 2 * h), exponent)
+
+
+def whittle(energy: np.ndarray, spectrum: Callable[[float], np.ndarray], exponent: float = 0.8) -> float:
+    """By a spectrum that is known but for H and a factor, at the first n**exponent frequencies."""
+    m = int((2 * len(energy)) ** exponent)
 
     def objective(h: float) -> float:
-        return np.log(np.mean(frequencies ** (2 * h - 1) * periodogram)) - (2 * h - 1) * np.mean(np.log(frequencies))
+        density = spectrum(h)[:m]
+        return np.log(np.mean(energy[:m] / density)) + np.mean(np.log(density))
 
     low, high = 0.01, 0.999
     ratio = (5**0.5 - 1) / 2
@@ -29,6 +40,35 @@ def local_whittle(series: np.ndarray, exponent: float = 0.7) -> float:
         one, two = high - ratio * (high - low), low + ratio * (high - low)
         low, high = (low, two) if objective(one) < objective(two) else (one, high)
     return (low + high) / 2
+
+
+def periodogram(series: np.ndarray) -> np.ndarray:
+    """Return the energy at each frequency but 0."""
+    return np.abs(np.fft.rfft(series - series.mean())[1:]) ** 2
+
+
+def _frequencies(n: int) -> np.ndarray:
+    return 2 * np.pi * np.arange(1, n // 2 + 1) / n
+
+
+def sessions_spectrum(n: int, hurst: float, least: int = 1) -> np.ndarray:
+    """The spectral density of M/Pareto at the frequencies of n intervals, but for a factor.
+
+    A session of t intervals has the energy (1 - cos w t) / (1 - cos w) at a frequency w, and sessions are independent.
+    P(t >= i) is (least / i)**(3 - 2 H) from ``least`` on. Lengths that differ by n look alike at these frequencies, so
+    their probabilities are summed up: by the formula of Euler and Maclaurin behind the first 8 of them.
+    """
+    shape, first = 3 - 2 * hurst, 8
+    residue = np.arange(1, n + 2, dtype=float)  # P(t >= i) of i and of i + n, i + 2 n, ...
+    above = np.zeros(n + 1)
+    for k in range(first):
+        above += np.minimum(1.0, least / (residue + k * n)) ** shape
+    rest = residue + first * n
+    tail = rest / (n * (shape - 1)) + 0.5 + shape * n / (12 * rest)
+    above += (least / rest) ** shape * tail
+    lengths = np.roll(above[:-1] - above[1:], 1)
+    cosine = np.fft.rfft(lengths).real[1:]
+    return (lengths.sum() - cosine) / (1 - np.cos(_frequencies(n)))
 
 
 def wavelet(series: np.ndarray, first: int = 3) -> float:

@@ -95,6 +95,13 @@ def test_a_sweep_is_a_tidy_table_and_means(local):
     assert made.runs["status"].tolist() == ["done"] * 6
 
 
+def test_a_sweep_that_replaces_another_has_all_its_runs(local):
+    """Also those that the folder had before, which go with it."""
+    for seeds in (range(1, 2), range(1, 3)):
+        made = sweep("lan-1flow", {}, seeds, duration="5 ms", folder="out", force=True, cluster=local)
+        assert all((Path("out") / name / "result.json").is_file() for name in made.runs["folder"])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

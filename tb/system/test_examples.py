@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bentpipe import run
 from bentpipe.cli import main
+from bentpipe.results.losses import bursts_by_vc
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -21,8 +23,16 @@ def example(name):
 
 
 def test_every_example_is_tested_and_listed():
-    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml")}
-    assert names == {"buffer_study.py", "cell-loss.toml", "own_core.py", "own_network.py", "test-cells.toml"}
+    names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml", ".ipynb")}
+    assert names == {
+        "buffer_study.py",
+        "cell-loss.ipynb",
+        "cell-loss.toml",
+        "loss-bursts.toml",
+        "own_core.py",
+        "own_network.py",
+        "test-cells.toml",
+    }
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{name}`" in listed for name in names)
 
@@ -52,6 +62,21 @@ def test_a_core_in_a_design_of_ones_own(capsys, tmp_path):
     ]  # fmt: skip
     own_core.main(["--verilog", str(tmp_path / "made.v")])
     assert "module header_check(" in (tmp_path / "made.v").read_text()
+
+
+def test_bursts_of_losses_by_policy():
+    """The same packets come with each policy. EPD loses whole ones, of 31 cells; tail drop some cells of many."""
+    found = {}
+    for case in ("tail drop", "EPD"):
+        done = run(EXAMPLES / "loss-bursts.toml", quick=True, case=case)
+        lengths = [length for vc in bursts_by_vc(done._result.losses).values() for length in vc.lengths]
+        assert sum(lengths) == len(done.losses) > 300
+        found[case] = done.metrics, lengths
+    (tail, short), (epd, whole) = found["tail drop"], found["EPD"]
+    assert tail["cells_sent"] == pytest.approx(epd["cells_sent"], rel=0.002)
+    assert all(length % 31 == 0 for length in whole) and epd["frame_loss_ratio"] == epd["cell_loss_ratio"]
+    assert sum(length % 31 == 0 for length in short) < len(short) / 20 and tail["loss_burst_mean"] < 8
+    assert tail["frame_loss_ratio"] > 2 * tail["cell_loss_ratio"]
 
 
 def test_test_cells_beside_other_traffic(tmp_path):

@@ -72,6 +72,7 @@ void Ledger::without_pdus(int index) {
     Vc& vc = vcs_[size_t(index)];
     vc.without_pdus = true;
     vc.cells = AHEAD;
+    alone_.push_back(index);
 }
 
 void Ledger::single(int index, uint64_t before) {
@@ -229,6 +230,11 @@ uint64_t Ledger::records() const {
 void Ledger::archive(Archive& a) {
     a.same(vcs_.size());
     for (Vc& vc : vcs_) a(vc);
+    if (a.gives()) {
+        alone_.clear();
+        for (size_t k = 0; k < vcs_.size(); ++k)
+            if (vcs_[k].without_pdus) alone_.push_back(int(k));
+    }
     a.same(lines_.size());
     for (Line& line : lines_)
         for (SonetInFlight& way : line.way) a(way);
@@ -509,12 +515,15 @@ void Ledger::settle(Vc& vc) {
     vc.pdus.pop_front();
 }
 
+// Of a VC without PDUs: the bound from above of its cells.
+void Ledger::look_ahead(Vc& vc) const { vc.cells = widened(vc, 0, left_low(vc, 0)) + AHEAD; }
+
 // Of a VC without PDUs: now and then what is known of cells that have come to the sink is forgotten.
 void Ledger::settle_cells(Vc& vc) {
     constexpr uint16_t EVERY = 1024;
     if (++vc.till_settled < EVERY) return;
     vc.till_settled = 0;
-    vc.cells = widened(vc, 0, left_low(vc, 0)) + AHEAD;
+    look_ahead(vc);
     const size_t last = vc.stages.size() - 1;
     const uint64_t passed = next_own(vc, last, came(vc, last));
     for (Stage& stage : vc.stages) stage.forget(passed);

@@ -114,6 +114,10 @@ class Ledger {
     void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset = 0);
     // Cells of the VC, which the NIC makes itself, are of no PDUs; no host sends on it. Single cells on it count as its own.
     void without_pdus(int index);
+    // To be called before they are 2^32 - 2^24 more: their number is known from the one that it was the last time.
+    void advance() {
+        for (int index : alone_) look_ahead(vcs_[size_t(index)]);
+    }
     void single(int index, uint64_t before);  // its NIC sends a cell that is no PDU's, after so many that are
     void ended(int index, uint32_t status, uint32_t length);      // the sink's NIC has ended a PDU
     // A switch dropped the cell that it took last, of the VC with this number; so many of it had been accepted before.
@@ -274,6 +278,7 @@ class Ledger {
     using Inputs = std::unordered_map<uint64_t, Vcs>;  // by node and port
 
     SonetInFlight& crossing(int node, int port) { return lines_[size_t(node)].way[port]; }
+    void look_ahead(Vc& vc) const;
     const Paths& sources(int index) const {  // the paths that begin where this one does
         const Hop& source = vcs_[size_t(index)].stages.front().hop;
         return by_number_[size_t(source.node)][source.number];
@@ -325,6 +330,7 @@ class Ledger {
 
     CellCounts& cells_;
     std::vector<Vc> vcs_;
+    std::vector<int> alone_;  // VCs without PDUs
     std::unordered_map<uint64_t, std::vector<Paths>> passing_;  // of links and SONET lines, by node and port
     std::vector<std::vector<Paths>> by_number_;                 // of sources and switches
     Inputs entering_, leaving_;  // of switches that pass paths; of the nodes behind them, with the stages before those

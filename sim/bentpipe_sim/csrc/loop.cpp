@@ -94,6 +94,14 @@ void Loop::measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs) 
     classified_ = false;
 }
 
+int Loop::watch_arrivals(int index, const ArrivalMonitor::Place& place) {
+    arrivals_.push_back(std::make_unique<ArrivalMonitor>(place));
+    node(index).arrivals.push_back(arrivals_.back().get());
+    node(index).watched = true;
+    classified_ = false;
+    return int(arrivals_.size()) - 1;
+}
+
 void Loop::record(int index) {
     node(index).record(now_);
     classified_ = false;
@@ -116,7 +124,7 @@ void Loop::capture_input(int index, const Tap& tap) {
 // Decide which code steps each node, and where the cells of each output go.
 void Loop::classify_outputs() {
     for (const auto& node : nodes_) {
-        const bool more = node->link || node->tapped || node->path || node->tags || node->monitor || node->recording;
+        const bool more = node->link || node->watched || node->recording;
         node->face().kind = more ? StepKind::SLOW_PATH : node->line ? StepKind::SONET : node->nic ? StepKind::NIC : StepKind::PLAIN;
     }
     lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
@@ -146,7 +154,17 @@ void Loop::run(uint64_t until) {
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
     while (rarely(next_write_ < writes_.size()) && writes_[next_write_].tick <= until) {
-        run_to(writes_[next_write_].tick - 1);
+        run_in_parts(writes_[next_write_].tick - 1);
+        if (!inbox.events().empty()) return;
+    }
+    run_in_parts(until);
+}
+
+// The ledger counts cells that interfaces make themselves between two parts: fewer than 2^32 - 2^24.
+void Loop::run_in_parts(uint64_t until) {
+    constexpr uint64_t LONGEST = 1ull << 31;  // ticks, and at most a cell a tick
+    while (rarely(until > now_ + LONGEST)) {
+        run_to(now_ + LONGEST);
         if (!inbox.events().empty()) return;
     }
     run_to(until);
@@ -173,6 +191,7 @@ void Loop::run_to(uint64_t until) {
         if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
     made_ = now_ + 1;
     make_writes();
+    ledger.advance();
 }
 
 void Loop::archive(Archive& a) {
@@ -181,6 +200,8 @@ void Loop::archive(Archive& a) {
     a(queue_, now_, made_, ledger);
     a.same(monitor_ != nullptr);
     if (monitor_) a(*monitor_);
+    a.same(arrivals_.size());
+    for (const auto& each : arrivals_) a(*each);
     if (a.gives()) {
         inbox.clear();
         schedule(nullptr, 0);
@@ -643,7 +664,7 @@ uint32_t Loop::in_turn(const Node& node) {
     }
 }
 
-// Captures, the queue monitor and the ledger see the cell that arrives.
+// Captures, monitors and the ledger see the cell that arrives.
 void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& cell) {
     for (const Tap& each : node.taps) {
         if (each.port != int(port)) continue;
@@ -652,6 +673,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
     if (node.monitor) node.monitor->comes(port, cell);
+    for (ArrivalMonitor* each : node.arrivals) each->comes(port, tick, cell);
     if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
     if (node.tags && CellHead::tagged(cell.header)) ledger.tagged_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "arrival_monitor.hpp"
 #include "event_queue.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
@@ -36,6 +37,9 @@ class Loop final : CellCounts {
     // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
     void measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs);
     QueueMonitor& monitor() { return *monitor_; }
+    // Follow the cells of a VC where they arrive at a node; returns the monitor's number.
+    int watch_arrivals(int index, const ArrivalMonitor::Place& place);
+    const ArrivalMonitor& arrivals(int number) const { return *arrivals_[size_t(number)]; }
 
     void write(int index, uint32_t addr, uint32_t value);
     // Register writes that the loop itself makes, in the order of their ticks, each before its tick; those that were not made yet are
@@ -62,6 +66,7 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
+    void run_in_parts(uint64_t until);
     void run_to(uint64_t until);
     void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
@@ -130,6 +135,7 @@ class Loop final : CellCounts {
     bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
     std::unique_ptr<QueueMonitor> monitor_;
+    std::vector<std::unique_ptr<ArrivalMonitor>> arrivals_;
     std::vector<ScheduledWrite> writes_;
     size_t next_write_ = 0;
     uint64_t made_ = 0;

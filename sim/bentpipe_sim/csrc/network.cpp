@@ -213,6 +213,15 @@ int bp_monitor_heights(bp_net* net, uint64_t* heights, int most) {
     return count;
 }
 
+int bp_watch_arrivals(bp_net* net, int index, const bp_arrival_place* place) {
+    return net->loop.watch_arrivals(index, {place->port, place->key, place->mask, place->period, place->limit});
+}
+
+void bp_arrivals(bp_net* net, int number, bp_arrival_counts* counts) {
+    const bp::ArrivalMonitor::Counts& now = net->loop.arrivals(number).counts();
+    *counts = {now.cells, now.nonconforming, now.most, now.least};
+}
+
 void bp_trace(bp_net* net, int from, int from_port, int on) {
     net->loop.trace(from, from_port, on != 0, on == 2);
 }

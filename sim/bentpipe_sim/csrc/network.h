@@ -151,6 +151,18 @@ void bp_monitor_arm(bp_net*, uint64_t level, int empty);
 void bp_monitor_read(bp_net*, bp_monitor_counts*);
 int bp_monitor_heights(bp_net*, uint64_t* heights, int most); /* how many there are; with room for all they are cleared */
 
+/* 1-point cell delay variation of a VC where its cells arrive at a node (arrival_monitor.hpp). Times are in 2^-16 ticks. */
+typedef struct {
+    uint32_t port, key, mask;
+    uint64_t period, limit;
+} bp_arrival_place;
+typedef struct {
+    uint64_t cells, nonconforming;
+    int64_t most, least;
+} bp_arrival_counts;
+int bp_watch_arrivals(bp_net*, int node, const bp_arrival_place*); /* the monitor's number; before the first cell */
+void bp_arrivals(bp_net*, int number, bp_arrival_counts*);
+
 void bp_trace(bp_net*, int from, int from_port, int on); /* 1: digest of the cells that leave a face; 2: their CRC-32, as a board's wires have it */
 uint64_t bp_digest(bp_net*, int from, int from_port);
 

@@ -18,6 +18,7 @@
 namespace bp {
 
 class QueueMonitor;
+class ArrivalMonitor;
 struct Node;
 
 struct alignas(64) Output {  // where the cells of an output port go, and how many went there: a cache line
@@ -45,7 +46,7 @@ struct Tap {  // a capture at an input port
 // Which code of the event loop steps a node (Loop::classify_outputs). It stands in the node's face as `kind`.
 struct StepKind {
     // PLAIN and NIC: the loop handles only the cell that arrives and the cell that leaves. SONET: the ledger sees both cells, too.
-    // SLOW_PATH: a link, or a node with captures, virtual paths, a queue monitor or a recording.
+    // SLOW_PATH: a link, or a node with captures, virtual paths, monitors or a recording.
     enum Kind : uint8_t { PLAIN, NIC, SONET, SLOW_PATH };
     // A face's time_tick, post_valid, settled and kind as one number.
     static uint32_t flags(const bp_face& face) {
@@ -179,7 +180,7 @@ struct alignas(64) Node {
 
     uint32_t index;
     bool link = false, line = false, path = false;  // line: of SONET; path: it passes virtual paths
-    bool watched = false;                           // any of tapped, tags and path, or there is a queue monitor
+    bool watched = false;                           // any of tapped, tags and path, or there are monitors
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
     bool tags = false;  // a NIC: cells with CLP = 1 that come to it are counted
@@ -187,6 +188,7 @@ struct alignas(64) Node {
     uint64_t bypassed_before = 0;  // cells that bypassed the link and that the model has been told of
     std::optional<Nic> nic;  // if it is one
     QueueMonitor* monitor = nullptr;
+    std::vector<ArrivalMonitor*> arrivals;
     std::vector<Tap> taps;
     uint64_t digests[PORTS]{};   // of what went to outputs that are traced
     uint64_t digest_before = 0;  // without the last cell that bypassed a link

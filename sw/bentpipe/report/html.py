@@ -7,11 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
-from bentpipe.results.tables import TEXTS, note_texts
+from bentpipe.report.verdict import Verdict
+from bentpipe.results.tables import TEXTS, FigureTable, note_texts
 
-__all__ = ["command", "details", "json_text", "link", "notes", "page", "section", "table", "tiles"]
+__all__ = ["command", "details", "glance", "json_text", "link", "notes", "page", "section", "table", "tiles"]
 
 _LONG = 25
 """A table with more rows scrolls in itself."""
@@ -62,6 +63,23 @@ def table(
         f'<div class="wide{long}" role="region" aria-label="{html.escape(name)}" tabindex="0"><table data-sort>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{chr(10).join(body)}</tbody></table></div>"
     )
+
+
+MOST_AT_A_GLANCE: Final = 20
+"""Rows of a table in a notebook."""
+
+
+def glance(title: str, sub: str, verdict: Verdict, tables: Mapping[str, FigureTable]) -> str:
+    """Return what a notebook shows of a run or a sweep: without scripts and styles, and with short tables."""
+    parts = [
+        f"<p><b>{html.escape(title)}</b><br>{html.escape(sub)}<br>"
+        f"<b>{html.escape(verdict.word)}:</b> {html.escape(verdict.text)}</p>"
+    ]
+    for name, (columns, rows) in tables.items():
+        more = len(rows) - MOST_AT_A_GLANCE
+        left_out = f"<p>and {more} more rows</p>" if more > 0 else ""
+        parts.append(f"<p>{html.escape(name)}</p>{table(columns, rows[:MOST_AT_A_GLANCE], 1, name=name)}{left_out}")
+    return "\n".join(parts)
 
 
 def section(title: str, name: str, *parts: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bentpipe.apps.settings import BARE
 from bentpipe.report.figures import DISTRIBUTIONS, figures_of
-from bentpipe.report.html import command, details, link, notes, page, section, table, tiles
+from bentpipe.report.html import command, details, glance, link, notes, page, section, table, tiles
 from bentpipe.report.network import network_svg
 from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
@@ -49,7 +49,7 @@ from bentpipe.results.tables import (
     together_text,
 )
 
-__all__ = ["expected_html", "make_report", "page_head", "report_html", "run_parts"]
+__all__ = ["expected_html", "make_report", "page_head", "report_html", "run_glance", "run_parts"]
 
 _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
@@ -100,6 +100,13 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
         section("Again", "again", *_again(s)),
     ]
     return page(s["id"], head, sections, figures=figures, foot=_foot(s))
+
+
+def run_glance(result: RunResult) -> str:
+    """Return what a notebook shows of a run."""
+    s = result.summary
+    tables = {title: (tuple(columns), rows) for title, columns, rows in flow_tables(result.flows)} | cell_tables(s)
+    return glance(_title(s), f"{s['id']}; {time_text(s)}; seed {s['seed']}", run_verdict(s), tables)
 
 
 def run_parts(result: RunResult) -> dict[str, str]:

@@ -77,12 +77,24 @@ def cell_metrics(
             sums.add(row)
         if own.sent:
             found |= {f"{row['vc']}.{name}": value for name, value in own.metrics(seconds).items()}
+        if "cdv" in row:
+            found |= {f"{row['vc']}.{name}": value for name, value in _cdv_metrics(row["cdv"]).items()}
     if counted:
         found |= whole.metrics(seconds)
     for port in ports:
         if port["offered"]:
             found |= {f"{port['port']}.{name}": value for name, value in _port_metrics(port).items()}
     return found
+
+
+def _cdv_metrics(cdv: Mapping[str, Any]) -> dict[str, float | None]:
+    cells = cdv["cells"]
+    return {
+        "one_point_cdv_max_ps": cdv["cdv_max_ps"] if cells else None,
+        "one_point_cdv_min_ps": cdv["cdv_min_ps"] if cells else None,
+        "cells_nonconforming": cdv["nonconforming"],
+        "nonconforming_cell_ratio": _ratio(cdv["nonconforming"], cells),
+    }
 
 
 def _port_metrics(port: Mapping[str, Any]) -> dict[str, float | None]:

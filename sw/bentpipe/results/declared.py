@@ -61,7 +61,7 @@ class Metric:
         It is a number of things.
     needs : str
         The setting without which a run does not have it: ``[splitting]``, ``record.losses``, ``histograms`` of the
-        port's switch. "": every run has it.
+        port's switch, ``cdv`` of the VC. "": every run has it.
     """
 
     name: str
@@ -72,14 +72,16 @@ class Metric:
     of: tuple[Level, ...] = ("run",)
     ratio: bool = False
     count: bool = False
-    needs: Literal["", "splitting", "losses", "histograms"] = ""
+    needs: Literal["", "splitting", "losses", "histograms", "cdv"] = ""
 
     @property
     def shown(self) -> tuple[str, float]:
         """Its unit in tables and figures, and what a value in base units is divided by."""
-        if self.needs == "histograms":
+        if self.count:
+            return "", 1.0
+        if self.unit == "ps" and self.needs in ("histograms", "cdv"):
             return "us", 1e6
-        return ("", 1.0) if self.count else SHOWN_UNITS.get(self.unit, (self.unit, 1.0))
+        return SHOWN_UNITS.get(self.unit, (self.unit, 1.0))
 
     @property
     def in_table(self) -> str:
@@ -95,6 +97,7 @@ _SWITCH: Final = "counters of the switch"
 _HISTOGRAM: Final = "histogram of the switch"
 _RECORDS: Final = "loss records"
 _TRIALS: Final = "queue monitor at the port"
+_ARRIVALS: Final = "arrival monitor at the node `cdv.at`"
 
 METRICS: Final = (
     Metric(
@@ -272,6 +275,45 @@ METRICS: Final = (
         _HISTOGRAM,
         ("port",),
         needs="histograms",
+    ),
+    Metric(
+        "one_point_cdv_max_ps",
+        "greatest 1-point CDV",
+        "ps",
+        "1-point CDV of I.356: by how much a cell arrives before the time at which the reference clock of the peak "
+        "cell rate expects it. The greatest is that of the worst clump",
+        _ARRIVALS,
+        ("vc",),
+        needs="cdv",
+    ),
+    Metric(
+        "one_point_cdv_min_ps",
+        "least 1-point CDV",
+        "ps",
+        "Least 1-point CDV, negative: by how much a cell arrives later. After a late cell the clock goes on from it",
+        _ARRIVALS,
+        ("vc",),
+        needs="cdv",
+    ),
+    Metric(
+        "cells_nonconforming",
+        "non-conforming cells",
+        "cells",
+        "Cells that do not conform to GCRA(1/PCR, CDVT) at the measurement point; OAM cells count",
+        _ARRIVALS,
+        ("vc",),
+        count=True,
+        needs="cdv",
+    ),
+    Metric(
+        "nonconforming_cell_ratio",
+        "non-conforming cell ratio",
+        "",
+        "Non-conforming cells, divided by cells that arrived at the measurement point",
+        _ARRIVALS,
+        ("vc",),
+        ratio=True,
+        needs="cdv",
     ),
     Metric(
         "loss_bursts",

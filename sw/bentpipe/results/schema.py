@@ -8,7 +8,8 @@
     profiles (the files that settings followed), rates (from each time on, ``at_s``, at which
     any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
     (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why; ``cells``: its cells
-    sent, received, errored, misinserted, tagged, and lost by where and why), ports (of each port of a switch the cells
+    sent, received, errored, misinserted, tagged, and lost by where and why; ``cdv``, where it is measured: contract,
+    cells, non-conforming ones, greatest and least 1-point CDV), ports (of each port of a switch the cells
     that came for it, those dropped by reason, their delays where there are histograms), losses (null without
     ``record.losses``: lost cells ``recorded``, and ``left_out``), counters, oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:

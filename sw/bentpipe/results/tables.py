@@ -27,6 +27,7 @@ __all__ = [
     "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
+    "FigureTable",
     "apart_text",
     "board_text",
     "broken_text",
@@ -348,20 +349,24 @@ def _figure_table(
 
 
 def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
-    """Return the figures of lost and damaged cells by title: of VCs that have any and of all together, of their bursts,
-    and of ports that lost cells or whose switches have histograms of delays. Tables without rows are left out."""
+    """Return the figures of cells by title: of lost and damaged ones, for VCs that have any and for all together, and
+    of their bursts; of VCs whose 1-point CDV is measured; of ports that lost cells or whose switches have histograms of
+    delays. Tables without rows are left out."""
     found, vcs, ports = summary["metrics"], metrics_of("vc"), summary.get("ports", ())
-    hit = [metric.name for metric in vcs if metric.name != "cells_sent"]
+    hit = [metric.name for metric in vcs if metric.name != "cells_sent" and metric.needs != "cdv"]
     lossy = {
         row["vc"]: f"{row['vc']} ({row['source']} to {row['sink']})"
         for row in summary["ledger"]
         if any(found.get(f"{row['vc']}.{name}") for name in hit)
     }
     together = {**lossy, "": "all VCs"} if lossy else {}
+    followed = {row["vc"]: f"{row['vc']} at {row['cdv']['at']}" for row in summary["ledger"] if "cdv" in row}
+    by_need = {need: [metric for metric in vcs if metric.needs == need] for need in ("", "losses", "cdv")}
     busy = {port["port"]: port["port"] for port in ports if port["offered"] and (port["dropped"] or port.get("delays"))}
     tables = {
-        "Cells by VC": _figure_table("VC", together, found, [metric for metric in vcs if not metric.needs]),
-        "Bursts of lost cells": _figure_table("VC", together, found, [metric for metric in vcs if metric.needs]),
+        "Cells by VC": _figure_table("VC", together, found, by_need[""]),
+        "Bursts of lost cells": _figure_table("VC", together, found, by_need["losses"]),
+        "1-point CDV": _figure_table("VC", followed, found, by_need["cdv"]),
         "Cells by port": _figure_table("port", busy, found, metrics_of("port")),
     }
     return {title: (columns, rows) for title, (columns, rows) in tables.items() if rows and len(columns) > 1}

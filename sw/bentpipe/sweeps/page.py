@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bentpipe.plots.style import FEW
 from bentpipe.plots.sweep import MOST_NAMES, PLOTS, Place, asked_figures, places, places_of_figure, swept_over
-from bentpipe.report.html import command, link, page, section, table, tiles
+from bentpipe.report.html import command, glance, link, page, section, table, tiles
 from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import sweep_verdict
 from bentpipe.results.declared import in_words, metric_name, metric_of, scale_of
@@ -26,7 +26,7 @@ from bentpipe.sweeps.show import (
     published_rows,
 )
 
-__all__ = ["make_sweep_report", "sweep_html"]
+__all__ = ["make_sweep_report", "sweep_glance", "sweep_html"]
 
 _AGAIN_S: Final = 10
 """Real time after which the page of a sweep that goes on loads itself again."""
@@ -92,6 +92,12 @@ def sweep_html(
     )
     again = _AGAIN_S if s["status"] == "running" else None
     return page(s["id"], head, sections, figures=figures or None, foot=foot, again_s=again)
+
+
+def sweep_glance(summary: Mapping[str, Any]) -> str:
+    """Return what a notebook shows of a sweep."""
+    columns, rows = mean_rows(summary)
+    return glance(summary["title"], _varied(summary), sweep_verdict(summary), {"Means": (tuple(columns), rows)})
 
 
 def _varied(s: Mapping[str, Any]) -> str:

@@ -224,7 +224,7 @@ class _Sweep:
         self._due = self._begin
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self.results = Results(_head(plan), [_entry(planned) for planned in plan.runs])
-        for name in self._planned:
+        for name in self._planned if folder.begun else ():  # in a folder that is to be replaced nothing stays
             if is_done(folder.path / name):
                 self.results.add(name, read_above(folder.path / name))
 

@@ -18,7 +18,7 @@ from bentpipe.apps.markov import Markov
 from bentpipe.apps.mpareto import Sessions, mean_length
 from bentpipe.apps.settings import FlowRequest
 from bentpipe.cli import main
-from models.hurst import local_whittle, wavelet
+from models.hurst import local_whittle, sessions_spectrum, wavelet
 
 OC3 = 149_760_000
 MS = 10**9
@@ -164,3 +164,16 @@ def test_settings_that_make_no_sense_are_a_line(setting, said, tmp_path, capsys)
     more = [] if "interval" not in said else ["--set", "flow.0.interval=1 ms"]
     assert main(["show", str(file), "--set", setting, *more]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("hurst", "least"), [(0.6, 1), (0.8, 3)])
+def test_the_exact_spectrum_of_sessions_is_the_sum_over_their_lengths(hurst, least):
+    """As the soak of Hurst parameters uses it."""
+    lengths = np.arange(1, 300_001)
+    longer = np.minimum(1, least / lengths) ** (3 - 2 * hurst)
+    share = np.append(longer[:-1] - longer[1:], longer[-1])
+    found = sessions_spectrum(256, hurst, least)
+    for k in (1, 2, 10, 128):
+        w = 2 * np.pi * k / 256
+        energy = (share * (1 - np.cos(w * lengths))).sum() / (1 - np.cos(w))
+        assert found[k - 1] == pytest.approx(energy, rel=1e-4)

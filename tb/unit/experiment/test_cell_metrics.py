@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.words import key_in_words
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.known import known_figures
@@ -123,7 +124,7 @@ def test_a_run_has_each_declared_figure_and_they_agree_with_the_counters(tmp_pat
     metrics, counters = summary["metrics"], summary["counters"]["lan"]
     for level, name in (("vc", "a."), ("port", "lan:2."), ("run", "")):
         for metric in metrics_of(level):
-            assert metric.needs in ("splitting", "losses") or f"{name}{metric.name}" in metrics, metric
+            assert metric.needs in ("splitting", "losses", "cdv") or f"{name}{metric.name}" in metrics, metric
     lost = sum(counters["drop_full"])
     assert lost > 300
     assert metrics["cells_lost"] == metrics["lan:2.cells_lost"] == metrics["cells_dropped"] == lost
@@ -138,6 +139,59 @@ def test_a_run_has_each_declared_figure_and_they_agree_with_the_counters(tmp_pat
     assert tables["Cells by port"][1][-1][0] == "lan:2"
     known = {*known_figures(experiment.flows, experiment.vcs, experiment.network, has=())}
     assert metrics.keys() <= known
+
+
+CDV = """
+[[vc]]
+name = "measured"
+from = "a"
+to = "sink"
+vci = 50
+police = {{ pcr = "80 Mb/s", cdvt = "5 us" }}
+cdv = {{ pcr = "80 Mb/s", cdvt = "5 us", at = "{at}" }}
+"""
+
+
+@pytest.mark.parametrize("at", ["lan", "sink"])
+def test_a_run_has_the_1_point_cdv_of_a_vc(tmp_path, at):
+    """Where the switch polices, its discarded cells are those that do not conform."""
+    path = Path(two_sources(tmp_path, CDV.format(at=at)))
+    text = path.read_text().replace("histograms = {}\n", "")
+    path.write_text(text.replace('source = "a"', 'source = "a"\nvc = "measured"'))
+    experiment = load(str(path))
+    summary = run_experiment(experiment).summary
+    metrics, (row,) = summary["metrics"], [row["cdv"] for row in summary["ledger"] if "cdv" in row]
+    assert (row["at"], row["pcr_bps"], row["cdvt_ps"]) == (at, 80_000_000, 5_000_000)
+    discarded = sum(summary["counters"]["lan"]["drop_upc"])
+    assert discarded > 100
+    if at == "lan":
+        assert row["cells"] == metrics["measured.cells_sent"]
+        assert metrics["measured.cells_nonconforming"] == discarded
+        assert metrics["measured.nonconforming_cell_ratio"] == discarded / row["cells"]
+    else:
+        (cells,) = [vc["cells"] for vc in summary["ledger"] if vc["vc"] == "measured"]
+        assert row["cells"] == cells["received"]
+        assert metrics["measured.cells_nonconforming"] < discarded
+    assert metrics["measured.one_point_cdv_max_ps"] > 5_000_000 > 0 > metrics["measured.one_point_cdv_min_ps"]
+    columns, rows = cell_tables(summary)["1-point CDV"]
+    assert columns[1] == "greatest 1-point CDV, us" and [each[0] for each in rows] == [f"measured at {at}"]
+    known = {*known_figures(experiment.flows, experiment.vcs, experiment.network, has=())}
+    assert metrics.keys() <= known and "a.cell_loss_ratio" not in known
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('at = "lan"', 'at = "a"', r"vc.0.cdv.at: the cells of the VC arrive at lan, sink, and not at 'a'"),
+        ('to = "sink"', 'to = ["sink", "b"]', r"vc.0.cdv: the VC leads to several hosts"),
+        ('cdv = { pcr = "80 Mb/s", ', "cdv = { ", r"vc.0.cdv: the key 'pcr' is missing"),
+    ],
+)
+def test_a_1_point_cdv_that_cannot_be_measured_is_one_line(tmp_path, old, new, what):
+    path = Path(two_sources(tmp_path, CDV.format(at="lan")))
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(BentpipeError, match=what):
+        load(str(path))
 
 
 def test_a_line_with_errors_has_them_in_the_vcs_figures(tmp_path):

@@ -42,7 +42,8 @@ def make_ledger(
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
     as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
     ``congested`` are those of whose cells the last came with EFCI. ``cells`` are the cells of its PDUs
-    (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them.
+    (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them. ``cdv`` is there only if the VC's
+    1-point CDV is measured: the contract and :class:`~bentpipe_sim.arrival_monitor.ArrivalCounts`.
     """
     ledger = []
     for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):
@@ -69,6 +70,8 @@ def make_ledger(
                 "cells": _cells(account.cells),
             }
         )
+        if vc.cdv is not None and account.arrivals is not None:
+            ledger[-1]["cdv"] = vc.cdv.members() | dataclasses.asdict(account.arrivals)
     return ledger
 
 

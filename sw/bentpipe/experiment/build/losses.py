@@ -42,9 +42,12 @@ def read_losses(experiment: Experiment, network: Network) -> tuple[pa.Table, int
 
     def names(values: Any, name: Any, missing: Any = None) -> pa.Array:
         known, index = np.unique(values, return_inverse=True)
-        texts = pa.array([name(int(each)) for each in known], pa.string())
-        index = pa.array(index.astype(np.int32), pa.int32(), mask=missing)
-        return pa.DictionaryArray.from_arrays(index, texts)
+        texts = [name(int(each)) for each in known]
+        words = {text: k for k, text in enumerate(dict.fromkeys(texts))}  # several values may have one name
+        index = np.array([words[text] for text in texts], dtype=np.int32)[index]
+        return pa.DictionaryArray.from_arrays(
+            pa.array(index, pa.int32(), mask=missing), pa.array([*words], pa.string())
+        )
 
     hops = network.ports_by_place()
     at = found["place"].astype(np.int64) << 32 | found["node"]

@@ -56,6 +56,12 @@ def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Netwo
             continue
         with places.at(places.vc(number)):
             vcs.append(_vc(mtus, network, [vc, *leaves[number]], nodes, between, encapsulation))
+    by_name = {node.name: node for node in network.nodes}
+    for number, vc in enumerate(experiment.vcs):
+        if vc.cdv is not None:
+            ends, rate = (nics[vc.path[0]].index, vcs[number], nics[vc.path[-1]].index), vc.cdv.pcr_bps
+            with places.at(f"{places.vc(number)}.cdv"):
+                network.watch_arrivals(*ends, by_name[vc.cdv.at or ""], pcr_bps=rate, cdvt_ps=vc.cdv.cdvt_ps)
     for number, loss in enumerate(experiment.losses):
         vc = experiment.vcs[loss.vc]
         vpi = vpi_on(vc, loss.way, experiment.network)

@@ -395,6 +395,18 @@ def hosts_of(given: str | tuple[str, ...]) -> tuple[str, ...]:
     return given if isinstance(given, tuple) else (given,)
 
 
+class CdvSettings(Settings):
+    """1-point cell delay variation (I.356) of a VC, measured cell by cell where its cells arrive."""
+
+    pcr_bps: Rate = Field(description="peak cell rate of the reference clock, bits of cells a second")
+    cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
+        default=0, description="tolerance: a cell may be early by so much; others do not conform"
+    )
+    at: str | None = Field(
+        default=None, description="switch or host at which it is measured; default: the last host of the VC"
+    )
+
+
 class VcTable(VcSettings, PacingSettings, ContinuitySettings):
     """A virtual channel laid out by hand, one way. Without these every flow gets two along the shortest path."""
 
@@ -409,6 +421,7 @@ class VcTable(VcSettings, PacingSettings, ContinuitySettings):
     )
     vpi: Annotated[int, COUNT.within(0, 255)] = Field(default=0, description="VPI on every line outside virtual paths")
     vci: Annotated[int, COUNT.within(32, 65535)] = Field(description="VCI on every line")
+    cdv: CdvSettings | None = Field(default=None, description="1-point cell delay variation, to measure")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

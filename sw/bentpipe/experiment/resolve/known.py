@@ -26,7 +26,9 @@ def known_figures(
         yield from (f"{flow.name}.{figure}" for figure in own)
     for group in dict.fromkeys(flow.group for flow in flows if flow.group):
         yield from (f"{group}.{figure}" for figure in GROUPED)
-    yield from (f"{vc.name}.{metric.name}" for vc in vcs for metric in metrics_of("vc") if metric.needs in has)
+    for vc in vcs:
+        its = has | {"cdv"} if vc.cdv is not None else has
+        yield from (f"{vc.name}.{metric.name}" for metric in metrics_of("vc") if metric.needs in its)
     for switch in network.switches:
         its = has | {"histograms"} if switch.settings.histograms else has
         own_metrics = [metric for metric in metrics_of("port") if metric.needs in its]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bentpipe.experiment.document.source import ConfigProblem, Problems
-from bentpipe.experiment.document.tables import VcTable, hosts_of
+from bentpipe.experiment.document.tables import CdvSettings, VcTable, hosts_of
 from bentpipe.experiment.resolve.paths import Piece, check_nodes, check_schedulers, passed_on, pieces, vpi_on, vps_of
 from bentpipe.experiment.resolve.specs import NetworkSpec, VcSpec
 from bentpipe.hosts.config import ContinuitySettings
@@ -137,6 +137,7 @@ class Channels:
         else:
             source = self.host(f"{key}.from", table.from_ or "")
             paths = self.paths(key, f"{key}.to", source, hosts_of(table.to or ""))
+        cdv = self._cdv(key, table, paths)
         legs = [
             VcSpec(
                 name=table.name if len(paths) == 1 else f"{table.name}.{path[-1]}",
@@ -148,6 +149,7 @@ class Channels:
                 settings=VcSettings.part_of(table),
                 pacing=PacingSettings.part_of(table),
                 continuity=ContinuitySettings.part_of(table),
+                cdv=cdv,
             )
             for path in paths
         ]
@@ -172,6 +174,18 @@ class Channels:
         self.names[table.name] = len(self.vcs)
         for leg in legs:
             self._add(key, leg)
+
+    def _cdv(self, key: str, table: VcTable, paths: Sequence[tuple[str, ...]]) -> CdvSettings | None:
+        """Return what is to be measured of the VC, with the node."""
+        if table.cdv is None:
+            return None
+        if len(paths) > 1:
+            raise ConfigProblem(f"{key}.cdv", "the VC leads to several hosts; measure VCs with one sink only")
+        at, nodes = table.cdv.at or paths[0][-1], paths[0][1:]
+        if at not in nodes:
+            what = f"the cells of the VC arrive at {', '.join(dict.fromkeys(nodes))}, and not at {at!r}"
+            raise ConfigProblem(f"{key}.cdv.at", what)
+        return CdvSettings.part_of(table.cdv, at=at)
 
     def _add(self, key: str, vc: VcSpec) -> None:
         """A VC that was checked."""

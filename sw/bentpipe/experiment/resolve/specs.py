@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bentpipe.experiment.document.tables import ExpectTable, Face, PublishedTable, SplittingTable, TheoryTable
+from bentpipe.experiment.document.tables import (
+    CdvSettings,
+    ExpectTable,
+    Face,
+    PublishedTable,
+    SplittingTable,
+    TheoryTable,
+)
 from bentpipe.hosts.config import ContinuitySettings, HostConfig
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings, PacingSettings
@@ -254,6 +261,8 @@ class VcSpec:
         The virtual paths that it goes through.
     root : int or None
         The VC of which this is another leaf: with the same VPI/VCI, one as far as paths are.
+    cdv : CdvSettings or None
+        Its 1-point CDV is measured, at the node ``at``.
     """
 
     name: str
@@ -265,9 +274,11 @@ class VcSpec:
     continuity: ContinuitySettings
     vps: tuple[str, ...] = ()
     root: int | None = None
+    cdv: CdvSettings | None = None
 
     def row(self) -> dict[str, Any]:
         """As ``result.json`` has it."""
+        cdv = {} if self.cdv is None else {"cdv": self.cdv.members()}
         return {
             **self.continuity.members(),
             **self.pacing.members(),
@@ -278,6 +289,7 @@ class VcSpec:
             "vci": self.vci,
             "vps": self.vps,
             "root": self.root,
+            **cdv,
         }
 
 
