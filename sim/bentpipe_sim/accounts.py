@@ -26,6 +26,8 @@ _WHY = {
     7: "outage",
     8: "lost in a burst",
     9: "cells out of order",
+    10: "duplicated cell",
+    11: "lost in a pattern",
     16 + PduStatus.CRC: "joined (CRC)",
     16 + PduStatus.LENGTH: "joined (length)",
     16 + PduStatus.LOST_LAST: "joined (lost last)",
@@ -62,7 +64,10 @@ class CellAccount:
     errored : int
         Cells with errors in the payload that were not lost.
     misinserted : int
-        User cells of other VCs that came as cells of this one, as errors in their headers were not noticed.
+        User cells that came as cells of this one and were not sent on it: of other VCs, as errors in their headers were
+        not noticed; made by a link; duplicates.
+    duplicated : int
+        Duplicates of its cells that links made, whether they came or not.
     tagged : int
         Cells that the sink's NIC received with CLP = 1, as a switch tagged them.
     lost : dict
@@ -73,6 +78,7 @@ class CellAccount:
     received: int
     errored: int
     misinserted: int
+    duplicated: int
     tagged: int
     lost: dict[tuple[str, str], int]
 
@@ -91,6 +97,8 @@ class Account:
         PDUs that the source's NIC was given.
     delivered : int
         Of these, received whole.
+    repeated : int
+        Duplicates of PDUs that were received whole as well.
     lost : dict
         All others by where (name of a node) and why; those still under way as ("", "under way").
     cells : CellAccount
@@ -101,6 +109,7 @@ class Account:
     vc: int
     sent: int
     delivered: int
+    repeated: int
     lost: dict[tuple[str, str], int]
     cells: CellAccount
 
@@ -127,14 +136,15 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
     cells = read_cells(loop, nodes, place)
-    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost, cells)
+    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, totals.repeated, lost, cells)
     missing = totals.sent - totals.delivered - sum(lost.values())
     if missing:
         raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
     assert isinstance(sink, Nic)
     received = sink.driver.received(hops[-1].number)
-    if (totals.delivered - received) % (1 << 32):
-        raise NetworkError(f"{what}: {totals.delivered} PDUs delivered, and the NIC has counted {received}")
+    came = totals.delivered + totals.repeated
+    if (came - received) % (1 << 32):
+        raise NetworkError(f"{what}: {came} PDUs delivered, and the NIC has counted {received}")
     if lines:  # what garbage a line without its frame makes is anybody's guess
         return account
     if totals.astray or not 0 <= totals.ends - totals.ends_there <= totals.queued:
@@ -158,6 +168,7 @@ def read_cells(loop: Loop, nodes: Sequence[Node], place: int) -> CellAccount:
         received=totals.received,
         errored=totals.errored,
         misinserted=totals.misinserted,
+        duplicated=totals.duplicated,
         tagged=totals.tagged,
         lost=lost,
     )

@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from bentpipe_hdl.bit_errors import ErrorStart
 from bentpipe_hdl.driver import Driver
 from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
+from bentpipe_hdl.link.options import OPTIONS
 from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
 from bentpipe_hdl.registers import Bus, Registers
 from bentpipe_hdl.settings import Settings, fixed_changes
@@ -519,6 +520,8 @@ class Link(Node):
         self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
         self._becomes_faulty = False  # in a run
+        self._more: set[str] = set()  # options that it will need in a run
+        self._makes = settings.makes
         self._moves = False  # the delay changes in a run
         self.longest = settings.ticks
         self._built_delay = self.longest
@@ -541,6 +544,9 @@ class Link(Node):
         shape = {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
         if self.settings.varies:
             shape |= {"path": 1, "variation": 1}
+        for option in OPTIONS:
+            if option.wanted(self.settings) or option.name in self._more:
+                shape |= {option.name: 1, **dict.fromkeys(option.needs, 1)}
         return shape | {"path": 1} if self._will_move else shape
 
     @property
@@ -554,6 +560,8 @@ class Link(Node):
 
     def note(self) -> None:
         self._becomes_faulty |= self.settings.faults
+        self._more |= {option.name for option in OPTIONS if option.wanted(self.settings)}
+        self._makes |= self.settings.makes
         self._moves |= self.delay != self._built_delay
         self.longest = max(self.longest, self.delay)
 
@@ -565,7 +573,19 @@ class Link(Node):
         """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
+    def may_impair(self) -> None:
+        """Build the link of a network that isn't started with all options that settings may ask for in a run."""
+        self._more |= {option.name for option in OPTIONS if option.title}
+
     def _check_built(self) -> None:
+        for option in OPTIONS:
+            if option.wanted(self.settings) and not self._shape.get(option.name):
+                raise self._built_without(option.title)
+        if self.settings.makes and not self._makes:
+            self._makes = True
+            after = self.outputs[0][0]
+            if isinstance(after, Switch):
+                after.check_rates()
         if self.settings.faults and not self._shape.get("faults"):
             raise self._built_without("outages and bursts")
         if not self.moves and (self.delay != self._built_delay or self.settings.order != "kept"):
@@ -594,7 +614,7 @@ class Link(Node):
             raise NetworkError(f"nothing leads into link {self.name}")
         node, before = self.inputs[0]
         period = node.spacing(before)
-        return max(1 << 16, period >> 1) if self.settings.order == "merged" else period  # two paths
+        return max(1 << 16, period >> 1) if self.settings.order == "merged" or self._makes else period  # two paths
 
     def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
         """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.

@@ -16,12 +16,16 @@ from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS, ListedLosses,
 from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings, table_of
 from bentpipe_hdl.link.registers import CORE_REGISTERS, GONE
 from bentpipe_hdl.registers import Bus, RegisterMap
-from bentpipe_hdl.settings import BER, IN_RUN, TIME, Settings
+from bentpipe_hdl.settings import BER, CELLS, IN_RUN, NUMBER, SHARE, TIME, Pattern, Settings
 from bentpipe_hdl.ticks import round_ticks
 
 __all__ = [
     "ENTRIES", "GONE", "LOSS_ONE", "VCS", "BurstSettings", "LinkDriver", "LinkSettings", "Losses", "link_registers",
 ]  # fmt: skip
+
+_MISINSERTED = NUMBER.within(0.0, 5000.0, name="rate")
+
+_VC = r"(\d|[1-9]\d|[1-9]\d\d|[1-3]\d{3}|40[0-8]\d|409[0-5])/(\d|[1-9]\d{1,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
 
 
 class LinkSettings(Settings):
@@ -41,6 +45,21 @@ class LinkSettings(Settings):
     reorder: ReorderSettings | None = Field(
         default=None, description='cells that overtake others, as `reorder = { … }`; with `order = "merged"`'
     )
+    duplicate: Annotated[float, SHARE] = Field(
+        default=0.0, description="share of the cells that come twice", json_schema_extra=IN_RUN
+    )
+    misinsert: Annotated[float, _MISINSERTED] = Field(
+        default=0.0, description="misinserted cells a second", json_schema_extra=IN_RUN
+    )
+    misinsert_vc: Annotated[str, Pattern(_VC, "give VPI/VCI as in '0/40', not {given!r}")] | None = Field(
+        default=None, description="VPI/VCI of misinserted cells; default: those of the last cell"
+    )
+    lose: Annotated[int, CELLS.within(0, 2**31)] = Field(
+        default=0, description="of each `lose_of` cells this many are lost, the first ones", json_schema_extra=IN_RUN
+    )
+    lose_of: Annotated[int, CELLS.within(1, 2**31)] = Field(
+        default=1000, description="cells after which the pattern of `lose` begins again", json_schema_extra=IN_RUN
+    )
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
 
@@ -48,6 +67,11 @@ class LinkSettings(Settings):
     def varies(self) -> bool:
         """They ask for a link with delay variation."""
         return self.variation is not None or self.reorder is not None
+
+    @property
+    def makes(self) -> bool:
+        """They ask for cells that nobody has sent."""
+        return self.duplicate > 0 or self.misinsert > 0
 
     @property
     def spread(self) -> int:
@@ -94,7 +118,7 @@ def link_registers(**shape: int) -> RegisterMap:
     """
     options = shape_of(shape)
     return RegisterMap(
-        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in OPTIONS if option.name},
+        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in OPTIONS if option.name and (option.everywhere or option in options)},
         (*CORE_REGISTERS, *(register for option in options for register in option.registers())),
     )  # fmt: skip
 
@@ -175,9 +199,11 @@ class LinkDriver(Driver):
         now = self.counters()
         yield Balance("cells in = counted", cells_in, now["cells"])
         gone = sum(count for name, count in now.items() if name.startswith("drop_"))
-        yield Balance("cells in = cells out + lost", cells_in, cells_out + gone)
+        made = sum(count for name, count in now.items() if name.startswith("made_"))
+        yield Balance("cells in + made = cells out + lost", cells_in + made, cells_out + gone)
 
     def told(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
         yield "cells told as hit", 0, now["errored"]
         yield "cells told as gone", 1, sum(count for name, count in now.items() if name.startswith("drop_"))
+        yield "cells told as made", 2, sum(count for name, count in now.items() if name.startswith("made_"))

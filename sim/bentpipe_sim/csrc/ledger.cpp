@@ -62,8 +62,8 @@ void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells
         vc.cells += cells;
         ++vc.counts.sent;
         vc.pdus.push_back(
-            {vc.cells, offset, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, 0, vc.early_node, false, false});
-        vc.early_ends = 0;
+            {vc.cells, offset, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, vc.early_copies, 0, vc.early_node, false, false});
+        vc.early_ends = vc.early_copies = 0;
         vc.early_why = WHY_NONE;
     }
 }
@@ -91,13 +91,16 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
         return;
     }
     if (vc.pdus.empty()) {
-        if (vc.early_ends) --vc.early_ends;
-        else vc.astray = true;
+        if (!vc.early_ends) vc.astray = true;
+        else --vc.early_ends;
+        if (status == 0) repeat(vc, vc.early_copies);
         return;
     }
     Pdu& pdu = vc.pdus.front();
     --pdu.ends;
-    if (status == 0) {
+    if (status == 0 && pdu.ends && pdu.copies) {  // the copy of a cell that was a PDU
+        repeat(vc, pdu.copies);
+    } else if (status == 0) {
         if (pdu.delivered) ++vc.whole;
         pdu.delivered = true;
         vc.astray |= length != pdu.length && pdu.why != WHY_ORDER;
@@ -164,6 +167,14 @@ void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before
     const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
     if (gone) lose(*at, ordinal, was, gone);
     else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+}
+
+void Ledger::inserted(int node, uint32_t header, bool bad, bool copy) {
+    if (bad) return;
+    const Paths* to = find(node, 0, header);
+    if (!to) return;
+    const uint64_t next = came(to->front());
+    for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, header, copy ? WHY_COPY : WHY_FOREIGN);
 }
 
 void Ledger::disordered(int node, uint32_t header, bool expected_last) {
@@ -432,17 +443,22 @@ void Ledger::add_foreign(Stage& stage, uint64_t ordinal, uint64_t before) {
 }
 
 // A cell that is not the VC's own comes out of a stage, between its own.
-void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
+void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why why) {
     Stage& stage = vc.stages[index];
     const uint64_t cell = next_own(vc, index, ordinal);
     const bool last = CellHead::last(header);
     add_foreign(stage, ordinal, cell);
     ++vc.causes.foreign;
     if (CellHead::user(header)) {
-        mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+        mark(vc, cell, stage.hop.node, why);
         ++vc.causes.misinserted;
+        vc.causes.duplicated += why == WHY_COPY;
     }
-    if (last) end(vc, cell, 1);
+    if (!last || vc.without_pdus) return;
+    end(vc, cell, 1);
+    if (why != WHY_COPY) return;
+    Pdu* pdu = cell >= vc.cells ? nullptr : pdu_of(vc, std::max(cell, vc.settled));
+    ++(pdu ? pdu->copies : vc.early_copies);
 }
 
 // A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.

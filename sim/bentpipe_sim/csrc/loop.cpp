@@ -272,6 +272,7 @@ template <class Cursor>
     if (face.o_valid) give_slow(node, tick, cursor);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
+    if (face.o_extra) tell_extra(node);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes, tick, cursor);
     else if (node.monitor) node.monitor->look(tick);
@@ -691,6 +692,14 @@ void Loop::tell(Node& node, bool gone) {
         ledger.changed(index, header, face.i_hec_error, face.i_payload, face.o_header, face.o_hec_error,
                        face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE);
     }
+}
+
+// The ledger gets the report of a cell that a link made.
+void Loop::tell_extra(const Node& node) {
+    const bp_face& face = node.face();
+    if (ledger.empty()) return;
+    ledger.seen(int(node.index), 2);
+    ledger.inserted(int(node.index), face.o_header, face.o_hec_error, face.o_extra == 1);
 }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {

@@ -114,6 +114,7 @@ class Loop final : CellCounts {
     template <class Cursor>
     void after_link(Node& link, bool came, uint64_t tick, Cursor& cursor);
     void tell(Node& node, bool gone);
+    void tell_extra(const Node& node);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
     void classify_outputs();
     static Output::Route route_of(const Node& node, const Output& output);

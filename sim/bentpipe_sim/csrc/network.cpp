@@ -61,7 +61,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     bp::Ledger& ledger = loop.ledger;
     ledger.look_after(loop.now());
     const bp::Ledger::Counts counts = ledger.counts(place);
-    *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
+    *account = {counts.sent, counts.delivered, counts.repeated, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
         if (ledger.is_without_pdus(place)) return;
         bp::Node& node = loop.node(hop.node);
@@ -86,7 +86,7 @@ int bp_ledger_cells(bp_net* net, int place, bp_cell_account* account, bp_cell_lo
     const bp::Ledger::Hop& source = ledger.source(place);
     const bool alone = ledger.is_without_pdus(place);
     const uint64_t sent = alone ? ledger.sent(place) : net->loop.nic(source.node).user_cells(source.number);
-    *account = {sent, ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted};
+    *account = {sent, ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted, causes.duplicated};
     int count = 0;
     for (const auto& [cause, lost] : causes.lost) {
         if (count == most) break;

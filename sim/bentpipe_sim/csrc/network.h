@@ -72,7 +72,7 @@ typedef struct {
     uint32_t number, key, mask, taken, sent, reasons, queue;
 } bp_hop;
 typedef struct {
-    uint64_t sent, delivered, ends, ends_there, queued, astray;
+    uint64_t sent, delivered, repeated, ends, ends_there, queued, astray;
 } bp_account;
 typedef struct {
     int32_t node, why;
@@ -85,6 +85,7 @@ int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);      
 typedef struct {
     uint64_t sent, received, errored, tagged; /* tagged: that came to the sink with CLP = 1; where bp_count_tagged was called before the first cell */
     int64_t misinserted;
+    uint64_t duplicated; /* duplicates that links made of its cells; those that came are among the misinserted */
 } bp_cell_account;
 void bp_count_tagged(bp_net*, int place);
 void bp_without_pdus(bp_net*, int place); /* the source's interface makes the VC's cells itself; before the first cell */

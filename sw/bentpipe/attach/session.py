@@ -246,6 +246,7 @@ class Session:
                 if isinstance(node, Link):
                     node.may_fail()
                     node.may_move()
+                    node.may_impair()
             network.start()
             attachment = self._attach(network, nics, vcs)
             outside = {
