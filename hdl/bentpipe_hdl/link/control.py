@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,7 +29,12 @@ _VC = r"(\d|[1-9]\d|[1-9]\d\d|[1-3]\d{3}|40[0-8]\d|409[0-5])/(\d|[1-9]\d{1,3}|[1
 
 
 class LinkSettings(Settings):
-    """One direction of a line."""
+    """One direction of a line.
+
+    ``SIMPLE`` are members that one register or some have alone, with one value for both directions of a line.
+    """
+
+    SIMPLE: ClassVar = ("duplicate", "misinsert", "lose", "lose_of")
 
     delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
         default=0, description="of propagation", json_schema_extra=IN_RUN

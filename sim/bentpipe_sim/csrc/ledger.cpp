@@ -450,7 +450,7 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why
     add_foreign(stage, ordinal, cell);
     ++vc.causes.foreign;
     if (CellHead::user(header)) {
-        mark(vc, cell, stage.hop.node, why);
+        if (!last || why != WHY_COPY) mark(vc, cell, stage.hop.node, why);  // a copy of an end ends by itself
         ++vc.causes.misinserted;
         vc.causes.duplicated += why == WHY_COPY;
     }
