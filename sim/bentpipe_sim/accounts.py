@@ -42,6 +42,10 @@ _WHY = {
 64 and its reason."""
 
 
+LOST_FRAME = "lost frame"
+"""Why PDUs are lost that a host's interface loses by its ``lose_frames``."""
+
+
 LOSSES_OF_FRAMES = frozenset({"EPD", "PPD"})
 """Reasons for which a switch drops a cell because its frame is refused or has lost one already."""
 
@@ -102,6 +106,8 @@ class Account:
     lost : dict
         All others by where (name of a node) and why; those still under way as ("", "under way").
     cells : CellAccount
+    duplicated : int
+        PDUs that the source's interface sent twice; both are among ``sent``.
     """
 
     source: str
@@ -112,6 +118,7 @@ class Account:
     repeated: int
     lost: dict[tuple[str, str], int]
     cells: CellAccount
+    duplicated: int = 0
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
@@ -136,8 +143,17 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
     cells = read_cells(loop, nodes, place)
-    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, totals.repeated, lost, cells)
-    missing = totals.sent - totals.delivered - sum(lost.values())
+    assert isinstance(source, Nic)
+    frames, sent = source.frames(hops[0].number), totals.sent
+    for at, count in (((source.name, LOST_FRAME), frames["lost"]), (("", _UNDER_WAY), frames["held"])):
+        if count:
+            lost[at] = lost.get(at, 0) + count
+            sent += count
+    account = Account(
+        source.name, sink.name, hops[0].number, sent, totals.delivered, totals.repeated, lost, cells,
+        frames["duplicated"],
+    )  # fmt: skip
+    missing = sent - totals.delivered - sum(lost.values())
     if missing:
         raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
     assert isinstance(sink, Nic)

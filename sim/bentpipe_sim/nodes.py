@@ -37,7 +37,7 @@ from bentpipe_hdl.switch.control import (
     options_for,
 )
 from bentpipe_hdl.switch.options import Setup, options_of
-from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
+from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period, round_ticks
 
 from .build import Shape
 from .errors import NetworkError, Subject
@@ -274,6 +274,8 @@ class Nic(Node):
         self.period = checked(f"NIC {name}", line.period, Subject(name, key="frames" if line.frames else ""))
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
+        self.seed = 1
+        self._impaired = False  # it has done something to whole PDUs
         self._has_test_cells = False
         self._test_vcs: set[int] = set()  # on which it sends test cells
         self._will_sustain = False  # a VC will have a sustained rate in a run
@@ -339,6 +341,31 @@ class Nic(Node):
 
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.line, self.sends, self.receives)
+
+    def configure(self) -> None:
+        super().configure()
+        self._impair()
+
+    def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
+        super().change(settings, written=written, **members)
+        if self.loop.is_open:
+            self._impair()
+
+    def _impair(self) -> None:
+        """Tell the event loop what becomes of whole PDUs."""
+        own = self.settings
+        if not own.impairs and not self._impaired:
+            return
+        self._impaired = True
+        shares = itertools.accumulate((own.lose_frames, own.duplicate_frames, own.reorder_frames))
+        limits = [round(share * (1 << 31)) for share in shares]
+        start = ErrorStart(self.seed, f"{self.name}/frames").state
+        self.loop.impair_frames(self.index, *limits, max(1, round_ticks(own.reorder_wait_ps)), start)
+
+    def frames(self, vc: int) -> dict[str, int]:
+        """Return what it has done to PDUs of a VC: lost, duplicated, reordered; and those that wait for the next."""
+        names = ("lost", "duplicated", "reordered", "held")
+        return {name: self.loop.frames(self.index, vc, what) for what, name in enumerate(names)}
 
     def note(self) -> None:
         self._will_sustain |= self._sustains

@@ -145,11 +145,51 @@ void Loop::run(uint64_t until) {
     if (!classified_) classify_outputs();
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
-    while (rarely(next_write_ < writes_.size()) && writes_[next_write_].tick <= until) {
-        run_to(writes_[next_write_].tick - 1);
+    if (rarely(!impaired_.empty())) {
+        bool reported = false;
+        for (Node* each : impaired_) reported |= each->nic->report_lost(now_);
+        if (reported) return;
+        release_held();
+    }
+    for (;;) {
+        const uint64_t write = rarely(next_write_ < writes_.size()) ? writes_[next_write_].tick : ~0ull;
+        const uint64_t first = std::min(write, held_until());
+        if (first > until) break;
+        run_to(first - 1);
+        release_held();
         if (!inbox.events().empty()) return;
     }
     run_to(until);
+}
+
+void Loop::impair(int index, const FrameImpairments& how) {
+    FrameImpairments& frames = nic(index).frames;
+    const uint64_t state = frames.ever ? frames.state : how.state;
+    frames = how;
+    frames.state = state;
+    frames.ever = 1;
+    find_impaired();
+}
+
+void Loop::find_impaired() {
+    impaired_.clear();
+    for (const auto& node : nodes_)
+        if (node->nic && node->nic->frames.ever) impaired_.push_back(node.get());
+}
+
+uint64_t Loop::held_until() const {
+    uint64_t found = ~0ull;
+    for (const Node* each : impaired_) found = std::min(found, each->nic->held_until());
+    return found;
+}
+
+// PDUs that have waited long enough are sent from the next tick on.
+void Loop::release_held() {
+    for (Node* each : impaired_) {
+        if (each->nic->held_until() > now_ + 1) continue;
+        each->nic->release(now_ + 1);
+        wake(int(each->index));
+    }
 }
 
 void Loop::schedule(const ScheduledWrite* writes, size_t count) {
@@ -183,6 +223,7 @@ void Loop::archive(Archive& a) {
     if (monitor_) a(*monitor_);
     if (a.gives()) {
         inbox.clear();
+        find_impaired();
         schedule(nullptr, 0);
     }
     classified_ = false;

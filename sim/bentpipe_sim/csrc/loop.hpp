@@ -49,6 +49,7 @@ class Loop final : CellCounts {
     void wake(int index);
 
     void record(int index);  // errors as of Node
+    void impair(int index, const FrameImpairments& how);  // PDUs that a NIC is given from now on
     // A digest of the cells that leave a face; `crc`: of all faces, the CRC-32 that a board's wires have of them.
     void trace(int from, int from_port, bool on, bool crc);
     // The first tick in which a node sees what it is given now: a PDU, a register's value.
@@ -63,6 +64,9 @@ class Loop final : CellCounts {
 
   private:
     void run_to(uint64_t until);
+    uint64_t held_until() const;
+    void release_held();
+    void find_impaired();
     void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
@@ -121,6 +125,7 @@ class Loop final : CellCounts {
 
     std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
+    std::vector<Node*> impaired_;  // NICs that impair PDUs, or have done so
     bp_face at_end_{};
     // By event number: the faces of all nodes, then two that stand for the end of a run and the start of a block of ticks
     std::vector<bp_face*> faces_{&at_end_, &at_end_};

@@ -41,6 +41,15 @@ void bp_send(bp_net* net, const uint8_t* octets) {
     net->loop.wake(int(post.nic));
 }
 
+void bp_impair_frames(bp_net* net, int index, uint32_t lose, uint32_t duplicate, uint32_t reorder, uint64_t wait, uint64_t state) {
+    net->loop.impair(index, {lose, duplicate, reorder, 0, wait, state});
+}
+
+uint64_t bp_frames(bp_net* net, int index, uint32_t vc, int what) {
+    const bp::Nic& nic = net->loop.nic(index);
+    return what == 0 ? nic.lost(vc) : what == 1 ? nic.duplicated(vc) : what == 2 ? nic.reordered(vc) : nic.held(vc);
+}
+
 int bp_send_cell(bp_net* net, int index, uint32_t vc, uint32_t pti, const uint8_t* octets) {
     bp::Nic& nic = net->loop.nic(index);
     if (!nic.takes_singles()) return 0;
@@ -111,7 +120,8 @@ const bp_loss_record* bp_loss_records(bp_net* net) {
 
 uint64_t bp_under_way(bp_net* net, int place, uint32_t stream) {
     net->loop.ledger.look_after(net->loop.now());
-    return net->loop.ledger.under_way(place, stream);
+    const bp::Ledger::Hop& source = net->loop.ledger.source(place);
+    return net->loop.ledger.under_way(place, stream) + net->loop.nic(source.node).held(source.number, stream);
 }
 
 uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->loop.ledger.seen_at(index, what); }
