@@ -58,7 +58,7 @@ def test_shares_are_those_of_the_settings_and_the_account_has_them():
     assert account.lost == {("a", "lost frame"): did["lost"]} and account.duplicated == did["duplicated"]
     assert len({*found}) == pdus - did["lost"] and len(found) == pdus - did["lost"] + did["duplicated"]
     overtaken = sum(after < before for before, after in zip(found, found[1:], strict=False))
-    assert overtaken == did["reordered"]
+    assert did["reordered"] - overtaken in (0, 1)  # of the last PDU
 
 
 def test_pdus_of_many_cells_stay_whole_and_vcs_do_not_touch_each_other():
