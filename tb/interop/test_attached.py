@@ -135,3 +135,14 @@ def test_data_come_intact_through_duplicated_lost_and_reordered_frames(address: 
     error = 2.6 * (0.01 * row["sent"]) ** 0.5
     assert abs(row["duplicated"] - 0.01 * row["sent"]) < error and lost > 0
     assert session["counters"]["satellite.out"]["made_misinserted"] + row["cells"]["duplicated"] > 0
+
+
+def test_the_example_of_four_hosts_over_a_rain_fade() -> None:
+    script = Path(__file__).parents[2] / "examples" / "fade_lab.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--seconds", "4"], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    if "run it as root" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    print(json.loads(done.stdout)["verdict"])

@@ -1,5 +1,5 @@
 """The scripts and files in ``examples`` run as they stand, and show what they say. ``test_cell_loss_study.py`` has the
-study of cell loss."""
+study of cell loss, ``interop/test_attached.py`` the lab with real hosts."""
 
 import importlib.util
 import json
@@ -22,7 +22,10 @@ def example(name):
 
 def test_every_example_is_tested_and_listed():
     names = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".toml")}
-    assert names == {"buffer_study.py", "cell-loss.toml", "own_core.py", "own_network.py", "test-cells.toml"}
+    assert names == {
+        "buffer_study.py", "cell-loss.toml", "fade-lab.toml", "fade_lab.py", "own_core.py", "own_network.py",
+        "test-cells.toml",
+    }  # fmt: skip
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{name}`" in listed for name in names)
 

@@ -137,6 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     protocol_version = "HTTP/1.1"
     timeout = _TIMEOUT_S
+    disable_nagle_algorithm = True  # else the body waits for the head's acknowledgement, 40 ms on Linux
 
     def do_GET(self) -> None:
         try:
