@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def stream(address: str, rate: float, seconds: float) -> dict[str, Any]:
                 sent += 1
         if select.select([own], [], [], 0.001)[0]:
             numbers.append(int.from_bytes(own.recv(2048)[:4], "big"))
-    behind = sum(after < before for before, after in zip(numbers, numbers[1:], strict=False))
+    behind = sum(after < before for before, after in pairwise(numbers))
     return {"sent": sent, "received": len({*numbers}), "twice": len(numbers) - len({*numbers}), "disordered": behind}
 
 
@@ -88,6 +89,7 @@ def check(told: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Run the lab, or one end of a stream in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate", type=float, default=250.0, help="datagrams a second from each host")

@@ -11,8 +11,6 @@ from models.red import xorshift64
 __all__ = ["Left", "duplicated", "in_pattern"]
 
 
-
-
 @dataclass(frozen=True)
 class Left:
     """A cell that left in a tick; ``copy``: it is a duplicate."""

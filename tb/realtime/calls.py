@@ -104,8 +104,12 @@ def main() -> int:
             time.sleep(1)
             print("over    method    calls  50 % ms  99 % ms  most ms")
             if not given.idle:
-                worst = show("socket", timed(lambda name, params: client.call(name, **params), given.seconds, given.every))
-                worst = max(worst, show("HTTP", timed(by_http(server.server_address[1], "run"), given.seconds, given.every)))
+                worst = show(
+                    "socket", timed(lambda name, params: client.call(name, **params), given.seconds, given.every)
+                )
+                worst = max(
+                    worst, show("HTTP", timed(by_http(server.server_address[1], "run"), given.seconds, given.every))
+                )
             server.shutdown()
         process.wait()
         result = json.loads(Path(folder, "run", "result.json").read_text())

@@ -146,7 +146,11 @@ def test_impairments_of_cells_change_in_a_run(run):
     rate = result.summary["metrics"]["cell_misinsertion_rate"]
     assert rate * 0.3 == pytest.approx(cells["misinserted"] + back["cells"]["misinserted"])
     assert {"node": "wan.out", "reason": "pattern of losses"}.items() <= dict(
-        zip(DROP_COLUMNS, next(each for each in drop_rows(result.summary["drops"]) if each[1].startswith("pattern")), strict=True)
+        zip(
+            DROP_COLUMNS,
+            next(each for each in drop_rows(result.summary["drops"]) if each[1].startswith("pattern")),
+            strict=True,
+        )
     ).items()
 
 

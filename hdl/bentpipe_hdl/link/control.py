@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bentpipe_hdl.bit_errors import ErrorStart, scale_of
 from bentpipe_hdl.driver import Balance, Driver
@@ -16,7 +16,7 @@ from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS, ListedLosses,
 from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings, table_of
 from bentpipe_hdl.link.registers import CORE_REGISTERS, GONE
 from bentpipe_hdl.registers import Bus, RegisterMap
-from bentpipe_hdl.settings import BER, CELLS, IN_RUN, NUMBER, SHARE, TIME, Pattern, Settings
+from bentpipe_hdl.settings import BER, CELLS, IN_RUN, NUMBER, SHARE, TIME, Pattern, Settings, wrong
 from bentpipe_hdl.ticks import round_ticks
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
 ]  # fmt: skip
 
 _MISINSERTED = NUMBER.within(0.0, 5000.0, name="rate")
-
-_VC = r"(\d|[1-9]\d|[1-9]\d\d|[1-3]\d{3}|40[0-8]\d|409[0-5])/(\d|[1-9]\d{1,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
 
 
 class LinkSettings(Settings):
@@ -56,8 +54,8 @@ class LinkSettings(Settings):
     misinsert: Annotated[float, _MISINSERTED] = Field(
         default=0.0, description="misinserted cells a second", json_schema_extra=IN_RUN
     )
-    misinsert_vc: Annotated[str, Pattern(_VC, "give VPI/VCI as in '0/40', not {given!r}")] | None = Field(
-        default=None, description="VPI/VCI of misinserted cells; default: those of the last cell"
+    misinsert_vc: Annotated[str, Pattern(r"\d{1,4}/\d{1,5}", "give VPI/VCI as in '0/40', not {given!r}")] | None = (
+        Field(default=None, description="VPI/VCI of misinserted cells; default: those of the last cell")
     )
     lose: Annotated[int, CELLS.within(0, 2**31)] = Field(
         default=0, description="of each `lose_of` cells this many are lost, the first ones", json_schema_extra=IN_RUN
@@ -67,6 +65,13 @@ class LinkSettings(Settings):
     )
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
+
+    @model_validator(mode="after")
+    def _numbers(self) -> Self:
+        vpi, _, vci = (self.misinsert_vc or "0/0").partition("/")
+        if int(vpi) > 4095 or int(vci) > 65535:
+            raise wrong(f"{self.misinsert_vc}: VPIs go up to 4095, VCIs up to 65535", "misinsert_vc")
+        return self
 
     @property
     def varies(self) -> bool:
@@ -122,8 +127,9 @@ def link_registers(**shape: int) -> RegisterMap:
         A part has another value than it may have.
     """
     options = shape_of(shape)
+    told = [option for option in OPTIONS if option.name and (option.everywhere or option in options)]
     return RegisterMap(
-        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in OPTIONS if option.name and (option.everywhere or option in options)},
+        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in told},
         (*CORE_REGISTERS, *(register for option in options for register in option.registers())),
     )  # fmt: skip
 

@@ -7,7 +7,15 @@ import os
 import sys
 from dataclasses import replace
 
-from bentpipe.commands.attach import carry_on, experiment_of, json_lines, options_of, session_options, subnet6_of, subnet_of
+from bentpipe.commands.attach import (
+    carry_on,
+    experiment_of,
+    json_lines,
+    options_of,
+    session_options,
+    subnet6_of,
+    subnet_of,
+)
 from bentpipe.commands.command import Command
 from bentpipe.errors import BentpipeError
 

@@ -30,7 +30,7 @@ _CHANGING: Final = {"set", "reset", "stop"}
 
 
 class Answer(NamedTuple):
-    """What a request gets: a status, and content for JSON."""
+    """An answer is a status, and content for JSON."""
 
     status: HTTPStatus
     content: Any
@@ -75,7 +75,7 @@ def answer(
     try:
         client = SessionClient(inside(parts[1:-1]))
     except (BentpipeError, OSError):
-        return _wrong(HTTPStatus.NOT_FOUND, f"{'/'.join(parts[1:-1])}: no session goes on there")
+        return _wrong(HTTPStatus.NOT_FOUND, f"{'/'.join(parts[1:-1])}: no session is in progress there")
     with client:
         try:
             return Answer(HTTPStatus.OK, client.call(name, **params))
@@ -156,7 +156,7 @@ def _operation(name: str, text: str, parameters: Sequence[Mapping[str, Any]]) ->
         "responses": {
             "200": {"description": "the result", "content": {"application/json": {}}},
             "400": {"description": "a parameter is wrong", "content": wrong},
-            "404": {"description": "no session goes on there", "content": wrong},
+            "404": {"description": "no session is in progress there", "content": wrong},
             "409": {"description": "the session refuses it", "content": wrong},
         },
     }

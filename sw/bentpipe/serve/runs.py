@@ -173,9 +173,7 @@ def _script() -> str:
 def _controls(path: str) -> str:
     """Return the place of a session's controls, and what fills it."""
     to = html.escape("/" + "/".join((PREFIX, "sessions", quote(path))))
-    return (
-        f'<div id="controls" data-session="{to}"></div><p id="told" role="status"></p><script>{_script()}</script>'
-    )
+    return f'<div id="controls" data-session="{to}"></div><p id="told" role="status"></p><script>{_script()}</script>'
 
 
 def live_news(folder: Path, path: str) -> dict[str, Any]:

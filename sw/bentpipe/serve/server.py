@@ -15,6 +15,7 @@ import hmac
 import ipaddress
 import re
 import socket
+from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -236,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.NOT_FOUND, str(error) if isinstance(error, BentpipeError) else "not there")
         return self._refuse(HTTPStatus.NOT_FOUND, "not there")
 
-    def _inside(self, parts: list[str]) -> Path:
+    def _inside(self, parts: Sequence[str]) -> Path:
         """Return a path below the folder; links that lead out of it are refused."""
         path = self.server.runs.root.joinpath(*parts).resolve()
         if not path.is_relative_to(self.server.runs.root):

@@ -64,7 +64,9 @@ def asking(folder, token=""):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         given = {} if content is None else {"Content-Type": "application/json"}
         body = None if content is None else json.dumps(content)
-        connection.request(verb, path, body, {**given, **{name.replace("_", "-"): value for name, value in headers.items()}})
+        connection.request(
+            verb, path, body, {**given, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        )
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
@@ -95,7 +97,7 @@ def test_methods_go_on_to_the_session(ask, session):
 @pytest.mark.parametrize(
     ("verb", "path", "content", "status", "what"),
     [
-        ("GET", "/api/sessions/b/session", None, 404, "b: no session goes on there"),
+        ("GET", "/api/sessions/b/session", None, 404, "b: no session is in progress there"),
         ("GET", "/api/sessions/a/bother", None, 404, "no such path"),
         ("GET", f"{A}/set", None, 405, "set is asked for by POST"),
         ("POST", f"{A}/session", {}, 405, "session is asked for by GET"),

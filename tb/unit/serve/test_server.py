@@ -148,7 +148,10 @@ def test_folders_of_other_versions_are_left_out(ask, folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--address", "0.0.0.0"], "--address 0.0.0.0: not a loopback address; give --token FILE with 16 characters or more"),
+        (
+            ["--address", "0.0.0.0"],
+            "--address 0.0.0.0: not a loopback address; give --token FILE with 16 characters or more",
+        ),
         (["--address", "192.168.0.1"], "not a loopback address"),
         (["--address", "localhost"], "--address localhost: not an IP address; give 127.0.0.1 or ::1"),
         (["--port", "65536"], "--port 65536: out of range 0..65535"),

@@ -1,7 +1,8 @@
-"""Whole PDUs that a host's interface loses, sends twice, or lets others overtake: shares, the account, copies of a run."""
+"""Whole PDUs that a host's interface loses, sends twice, or lets others overtake: shares, the account, saved runs."""
 
 import math
 import pickle
+from itertools import pairwise
 
 from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicSettings
@@ -49,7 +50,7 @@ def within(count, number, share):
 
 def test_shares_are_those_of_the_settings_and_the_account_has_them():
     pdus = 20_000
-    network, a, vcs = made = line_of(lose_frames=0.01, duplicate_frames=0.01, reorder_frames=0.01)
+    _network, a, vcs = made = line_of(lose_frames=0.01, duplicate_frames=0.01, reorder_frames=0.01)
     (found,), (account,) = sent(made, pdus)
     did = a.frames(vcs[0])
     for what in ("lost", "duplicated", "reordered"):
@@ -57,12 +58,12 @@ def test_shares_are_those_of_the_settings_and_the_account_has_them():
     assert account.sent == pdus + did["duplicated"] and account.delivered == len(found)
     assert account.lost == {("a", "lost frame"): did["lost"]} and account.duplicated == did["duplicated"]
     assert len({*found}) == pdus - did["lost"] and len(found) == pdus - did["lost"] + did["duplicated"]
-    overtaken = sum(after < before for before, after in zip(found, found[1:], strict=False))
+    overtaken = sum(after < before for before, after in pairwise(found))
     assert did["reordered"] - overtaken in (0, 1)  # of the last PDU
 
 
 def test_pdus_of_many_cells_stay_whole_and_vcs_do_not_touch_each_other():
-    network, a, vcs = made = line_of(vcs=2, reorder_frames=0.3, duplicate_frames=0.2)
+    _network, _a, _vcs = made = line_of(vcs=2, reorder_frames=0.3, duplicate_frames=0.2)
     found, accounts = sent(made, 400, octets=400)
     for k, (numbers, account) in enumerate(zip(found, accounts, strict=True)):
         assert {*numbers} == {*range(k, 400, 2)} and not account.lost
@@ -88,7 +89,7 @@ def test_a_copy_goes_on_as_the_run_itself():
 
 
 def test_shares_change_in_a_run():
-    network, a, vcs = made = line_of()
+    _network, a, _vcs = made = line_of()
     sent(made, 100)
     a.change(lose_frames=1.0)
     (found,), (account,) = sent(made, 100)

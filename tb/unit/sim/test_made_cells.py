@@ -3,6 +3,7 @@ engines."""
 
 import math
 import pickle
+from itertools import pairwise
 
 import pytest
 
@@ -31,7 +32,7 @@ def line_of(engine=None, **settings):
 
 def sent(made, pdus, octets=4, until=None, copied=False):
     """Send so many PDUs on the first VC; return each that came: number and status."""
-    network, a, link, (vc, _) = made
+    network, a, _link, (vc, _) = made
     for number in range(pdus):
         network.send(a.index, vc, number.to_bytes(4, "big") * (octets // 4))
     cells = pdus * -(-(octets + 8) // 48)
@@ -61,12 +62,12 @@ def test_the_share_of_duplicates_and_what_the_account_says_of_them():
     within(copies, pdus, 2e-3)
     assert account.delivered == pdus and not account.lost and account.cells.received == pdus
     assert account.repeated == account.cells.duplicated == account.cells.misinserted == copies == len(found) - pdus
-    twice = [one for (one, _), (other, _) in zip(found, found[1:], strict=False) if one == other]
+    twice = [one for (one, _), (other, _) in pairwise(found) if one == other]
     assert len(twice) == copies and [*dict.fromkeys(number for number, _ in found)] == [*range(pdus)]
 
 
 def test_a_duplicate_within_a_pdu_breaks_it_and_one_of_its_end_does_not():
-    found, account, counts = sent(line_of(duplicate=0.01), 2000, 400)
+    _found, account, counts = sent(line_of(duplicate=0.01), 2000, 400)
     broken = account.lost.pop(("link", "duplicated cell"))
     assert not account.lost and account.delivered == 2000 - broken and account.repeated == 0
     assert 60 < broken < counts["made_copies"] < 250
@@ -81,7 +82,9 @@ def test_misinserted_cells_a_second(busy):
     other = made[0].ledger()[1]
     assert abs(counts["made_misinserted"] - 400) <= Z99 * math.sqrt(400)
     assert (account.cells.misinserted, other.cells.misinserted)[not busy] == counts["made_misinserted"]
-    assert account.delivered == 20_000 - sum(account.lost.values()) and {*account.lost} <= {("link", "another VC's cell")}
+    assert account.delivered == 20_000 - sum(account.lost.values()) and {*account.lost} <= {
+        ("link", "another VC's cell")
+    }
     assert bool(account.lost) == busy
 
 
@@ -99,12 +102,16 @@ ALL = {"duplicate": 0.02, "misinsert": 5000.0, "lose": 1, "lose_of": 97, "ber": 
 
 
 def test_a_copy_goes_on_as_the_run_itself_and_both_engines_do_the_same():
-    runs = [sent(line_of(**ALL), 600, 400), sent(line_of(**ALL), 600, 400, copied=True), sent(line_of("verilator", **ALL), 600, 400)]
+    runs = [
+        sent(line_of(**ALL), 600, 400),
+        sent(line_of(**ALL), 600, 400, copied=True),
+        sent(line_of("verilator", **ALL), 600, 400),
+    ]
     assert runs[0] == runs[1] == runs[2] and runs[0][1].lost
 
 
 def test_settings_of_a_link_that_is_built_for_them_change_in_a_run():
-    network, a, link, (vc, _) = made = line_of()
+    _network, _a, link, (_vc, _) = made = line_of()
     link.may_impair()
     sent(made, 1000)
     link.change(duplicate=0.5)

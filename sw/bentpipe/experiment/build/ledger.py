@@ -41,7 +41,8 @@ def make_ledger(
 
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
     as whole, ``repeated`` duplicates of these, ``duplicated`` those that
-    the source's interface sent twice, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    the source's interface sent twice, and ``lost`` all others by ``where`` and ``why``; those under way at the end have
+    no ``where``.
     ``congested`` are those of whose cells the last came with EFCI. ``cells`` are the cells of its PDUs
     (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them.
     """

@@ -141,9 +141,7 @@ def _clocks(own: float | None, network: NetworkTable, seed: int, name: str) -> t
     return draw_clocks(seed, name, network.clock_tolerance_ppm if own is None else own)
 
 
-def _line(
-    name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed: int, folder: Path | None
-) -> LineSpec:
+def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed: int, folder: Path | None) -> LineSpec:
     place = f"network.lines.{name}"
     first, second = line.ends
     faces = (first,) if first == second else (first, second)

@@ -167,4 +167,8 @@ class Extra:
             m.d.sync += [keeps.eq(will), will.eq(0)]
         with m.If(self.copies):
             m.d.sync += will.eq(1)
-        m.d.comb += [write.addr.eq(leaving.step), write.data.eq(leaving.word), write.en.eq(keeps & (leaving.count != 0))]
+        m.d.comb += [
+            write.addr.eq(leaving.step),
+            write.data.eq(leaving.word),
+            write.en.eq(keeps & (leaving.count != 0)),
+        ]

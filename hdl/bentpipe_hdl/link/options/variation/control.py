@@ -46,9 +46,7 @@ class VariationSettings(Settings):
         default=None, description="shape of the Pareto distribution, above 1"
     )
 
-    file: str | None = Field(
-        default=None, description="of a histogram: CSV file with the columns `delay` and `weight`"
-    )
+    file: str | None = Field(default=None, description="of a histogram: CSV file with the columns `delay` and `weight`")
     histogram: tuple[tuple[Annotated[int, TIME.within(0, "500 ms")], Annotated[float, _WEIGHT]], ...] | None = Field(
         default=None, description="a histogram itself, instead of `file`: delays and weights"
     )
