@@ -47,12 +47,12 @@ class Opened:
     addresses: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """As results and JSON lines have it."""
+        """Return the end as results and JSON lines have it."""
         return {"where": self.where, "address": self.address, "addresses": [*self.addresses]}
 
     @property
     def address(self) -> str:
-        """The first of them; ``""``: there is none."""
+        """Return the first of them; ``""``: there is none."""
         return self.addresses[0] if self.addresses else ""
 
 

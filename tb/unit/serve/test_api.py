@@ -11,6 +11,7 @@ from bentpipe.attach.client import SessionClient
 from bentpipe.attach.control import Control
 from bentpipe.attach.rpc import METHODS, Refused, Service
 from bentpipe.errors import BentpipeError
+from bentpipe.serve.runs import live_page
 from bentpipe.serve.server import make_server
 
 TOKEN = "a-token-of-20-chars."
@@ -156,3 +157,13 @@ def test_a_client_on_the_socket_is_answered_beside(session):
     with SessionClient(session[0]) as client:
         assert client.session() == {"experiment": "acts-1flow"}
     assert os.stat(session[0] / ".running" / "control").st_mode & 0o777 == 0o600
+
+
+def test_the_live_page_of_a_session_asks_for_its_settings(session):
+    """The page's script has these paths; a run without real hosts has no controls."""
+    summary = {"title": "A session", "id": "a"}
+    page = live_page("b/a 1", summary | {"attached": {}})
+    assert 'data-session="/api/sessions/b/a%201"' in page
+    for path in ("`${at}/keys`", "`${at}/${method}`", 'post("set", { values: { [key]:', 'post("reset", {})'):
+        assert path in page
+    assert "data-session" not in live_page("a", summary)
