@@ -64,12 +64,12 @@ class CellAccount:
     sent : int
         Cells that the source's NIC has sent, all with CLP = 0. Of a VC of test cells, which has no PDUs, all its cells.
     received : int
-        Of these, cells that came to the sink's NIC. OAM cells of the VC that are on their way are subtracted.
+        Of these, cells that came to the sink's NIC.
     errored : int
         Cells with errors in the payload that were not lost.
     misinserted : int
-        User cells that came as cells of this one and were not sent on it: of other VCs, as errors in their headers were
-        not noticed; made by a link; duplicates.
+        User cells that came as cells of this one, or are on their way so, and were not sent on it: of other VCs, as
+        errors in their headers were not noticed; made by a link; duplicates.
     duplicated : int
         Duplicates of its cells that links made, whether they came or not.
     tagged : int

@@ -337,6 +337,24 @@ uint64_t Ledger::source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign) {
     return ordinal;
 }
 
+// Cells that are not the VC's own, came out of a stage, and have not come to its sink.
+uint64_t Ledger::foreign_under_way(const Vc& vc) const {
+    if (vc.causes.foreign <= 0) return 0;
+    uint64_t ordinal = came(vc, vc.stages.size() - 1), found = 0;
+    for (size_t k = vc.stages.size() - 1; k-- > 0;) {
+        const Stage& stage = vc.stages[k];
+        int64_t shift = stage.shift_before;
+        for (const Run& run : stage.runs) {
+            if (run.out > ordinal) found += std::min(run.foreign, run.out - ordinal);
+            // of a run of foreign cells that is passed in part, those count that have passed
+            else shift = run.shift;
+            if (run.out > ordinal && run.out - ordinal < run.foreign) ordinal = run.out - run.foreign;
+        }
+        ordinal += uint64_t(shift);
+    }
+    return std::min(found, uint64_t(vc.causes.foreign));
+}
+
 // The number at the source of the VC's own cell that comes to a stage with this number, or next after it.
 uint64_t Ledger::next_own(Vc& vc, size_t stage, uint64_t ordinal) {
     for (;; ++ordinal) {

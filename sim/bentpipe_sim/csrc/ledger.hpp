@@ -176,7 +176,7 @@ class Ledger {
     // Cells of its PDUs that came to the sink's NIC.
     uint64_t received(int index) const {
         const Vc& vc = vcs_[size_t(index)];
-        return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign);
+        return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign) + foreign_under_way(vc);
     }
     bool is_without_pdus(int index) const { return vcs_[size_t(index)].without_pdus; }
     const Hop& source(int index) const { return vcs_[size_t(index)].stages.front().hop; }
@@ -307,6 +307,7 @@ class Ledger {
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
     uint64_t came(const Passing& at) const { return came(vcs_[size_t(at.vc)], at.stage); }
 
+    uint64_t foreign_under_way(const Vc& vc) const;
     uint64_t source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign);
     uint64_t next_own(Vc& vc, size_t stage, uint64_t ordinal);
     static Pdu* pdu_of(Vc& vc, uint64_t source);

@@ -43,7 +43,8 @@ def sent(made, pdus, octets=4, until=None, copied=False):
             events = network.run(end * part // 7)
             found += [(int.from_bytes(event.head[:4], "big"), event.status) for event in events]
         network.check_conservation()
-        network.ledger()
+        for each in network.ledger():
+            assert 0 <= each.cells.received + sum(each.cells.lost.values()) <= each.cells.sent
         if copied:
             saved, network = network.save(), pickle.loads(pickle.dumps(network))
             network.restore(saved)
