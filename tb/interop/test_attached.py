@@ -114,7 +114,7 @@ def test_ipv6_echoes_take_the_delay_of_the_path(tmp_path: Path) -> None:
     found, session = shell(tmp_path, NEARER, "", "ping", "fd00:111::2", "20")
     print(found, session["attached"]["verdict"])
     assert session["attached"]["ends"][1]["addresses"] == ["10.111.0.2/24", "fd00:111::2/64"]
-    assert len(found["ms"]) == 20 and 50 < sorted(found["ms"])[10] < 60  # the median: this machine has other work
+    assert len(found["ms"]) == 20 and 50 < min(found["ms"]) < 60  # the least: the machine may have other work
 
 
 @pytest.mark.parametrize("address", ["10.111.0.2", "fd00:111::2"])
