@@ -66,9 +66,10 @@ rtl-check: $(VENV)/.test $(VENV)/.synth ## Verilog of `bentpipe rtl` in Icarus, 
 interop: $(VENV)/.test ## our TCP against the Linux kernel's through a TUN device; the kernel's through an experiment's network, in real time (minutes)
 	$(BIN)/python -m pytest -rs tb/interop $(ARGS)
 
-attach: $(VENV)/.test ## whether real hosts' packets keep time: a minute of them over 534 ms; the process stopped for 10 and for 200 ms
+attach: $(VENV)/.test ## whether real hosts' packets keep time: a minute of them over 534 ms; the process stopped for 10 and for 200 ms; how long calls take
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime $(ARGS)
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime --seconds 10 --stops 10,200
+	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime.calls
 
 formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 	$(BIN)/python -m pytest tb/formal $(ARGS)

@@ -27,6 +27,8 @@ _WHY = {
     7: "outage",
     8: "lost in a burst",
     9: "cells out of order",
+    10: "duplicated cell",
+    11: "lost in a pattern",
     16 + PduStatus.CRC: "joined (CRC)",
     16 + PduStatus.LENGTH: "joined (length)",
     16 + PduStatus.LOST_LAST: "joined (lost last)",
@@ -39,6 +41,10 @@ _WHY = {
 }
 """Reasons of the ledger, as of ``Why`` in ``csrc/ledger.hpp``; those of a NIC are 16 and the status, those of a switch
 64 and its reason."""
+
+
+LOST_FRAME = "lost frame"
+"""Why PDUs are lost that a host's interface loses by its ``lose_frames``."""
 
 
 LOSSES_OF_FRAMES = frozenset({"EPD", "PPD"})
@@ -59,11 +65,14 @@ class CellAccount:
     sent : int
         Cells that the source's NIC has sent, all with CLP = 0. Of a VC of test cells, which has no PDUs, all its cells.
     received : int
-        Of these, cells that came to the sink's NIC. OAM cells of the VC that are on their way are subtracted.
+        Of these, cells that came to the sink's NIC.
     errored : int
         Cells with errors in the payload that were not lost.
     misinserted : int
-        User cells of other VCs that came as cells of this one, as errors in their headers were not noticed.
+        User cells that came as cells of this one, or are on their way so, and were not sent on it: of other VCs, as
+        errors in their headers were not noticed; made by a link; duplicates.
+    duplicated : int
+        Duplicates of its cells that links made, whether they came or not.
     tagged : int
         Cells that the sink's NIC received with CLP = 1, as a switch tagged them.
     lost : dict
@@ -74,6 +83,7 @@ class CellAccount:
     received: int
     errored: int
     misinserted: int
+    duplicated: int
     tagged: int
     lost: dict[tuple[str, str], int]
 
@@ -92,11 +102,15 @@ class Account:
         PDUs that the source's NIC was given.
     delivered : int
         Of these, received whole.
+    repeated : int
+        Duplicates of PDUs that were received whole as well.
     lost : dict
         All others by where (name of a node) and why; those still under way as ("", "under way").
     cells : CellAccount
     arrivals : ArrivalCounts or None
         Cells where they arrive at a node; None: they are not followed (:meth:`~.network.Network.watch_arrivals`).
+    duplicated : int
+        PDUs that the source's interface sent twice; both are among ``sent``.
     """
 
     source: str
@@ -104,9 +118,11 @@ class Account:
     vc: int
     sent: int
     delivered: int
+    repeated: int
     lost: dict[tuple[str, str], int]
     cells: CellAccount
     arrivals: ArrivalCounts | None = None
+    duplicated: int = 0
 
 
 def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[LedgerHop]) -> Account:
@@ -131,14 +147,24 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
             where, why = ", ".join(lines), "SONET line"
         lost[where, why] = lost.get((where, why), 0) + row.pdus
     cells = read_cells(loop, nodes, place)
-    account = Account(source.name, sink.name, hops[0].number, totals.sent, totals.delivered, lost, cells)
-    missing = totals.sent - totals.delivered - sum(lost.values())
+    assert isinstance(source, Nic)
+    frames, sent = source.frames(hops[0].number), totals.sent
+    for at, count in (((source.name, LOST_FRAME), frames["lost"]), (("", _UNDER_WAY), frames["held"])):
+        if count:
+            lost[at] = lost.get(at, 0) + count
+            sent += count
+    account = Account(
+        source.name, sink.name, hops[0].number, sent, totals.delivered, totals.repeated, lost, cells,
+        frames["duplicated"],
+    )  # fmt: skip
+    missing = sent - totals.delivered - sum(lost.values())
     if missing:
         raise NetworkError(f"{what}: {missing} PDUs are in no row, or in two (negative)")
     assert isinstance(sink, Nic)
     received = sink.driver.received(hops[-1].number)
-    if (totals.delivered - received) % (1 << 32):
-        raise NetworkError(f"{what}: {totals.delivered} PDUs delivered, and the NIC has counted {received}")
+    came = totals.delivered + totals.repeated
+    if (came - received) % (1 << 32):
+        raise NetworkError(f"{what}: {came} PDUs delivered, and the NIC has counted {received}")
     if lines:  # what garbage a line without its frame makes is anybody's guess
         return account
     if totals.astray or not 0 <= totals.ends - totals.ends_there <= totals.queued:
@@ -162,6 +188,7 @@ def read_cells(loop: Loop, nodes: Sequence[Node], place: int) -> CellAccount:
         received=totals.received,
         errored=totals.errored,
         misinserted=totals.misinserted,
+        duplicated=totals.duplicated,
         tagged=totals.tagged,
         lost=lost,
     )

@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from bentpipe_hdl.bit_errors import ErrorStart
 from bentpipe_hdl.driver import Driver
 from bentpipe_hdl.link.control import ENTRIES, VCS, LinkDriver, LinkSettings, Losses
+from bentpipe_hdl.link.options import OPTIONS
 from bentpipe_hdl.nic.control import NicDriver, NicLine, NicReceive, NicSend, NicSettings
 from bentpipe_hdl.registers import Bus, Registers
 from bentpipe_hdl.settings import Settings, fixed_changes
@@ -36,7 +37,7 @@ from bentpipe_hdl.switch.control import (
     options_for,
 )
 from bentpipe_hdl.switch.options import Setup, options_of
-from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period
+from bentpipe_hdl.ticks import MOST_VCS, TICKS_A_SECOND, cell_period, round_ticks
 
 from .build import Shape
 from .errors import NetworkError, Subject
@@ -273,6 +274,8 @@ class Nic(Node):
         self.period = checked(f"NIC {name}", line.period, Subject(name, key="frames" if line.frames else ""))
         self.sends: dict[int, NicSend] = {}
         self.receives: dict[int, NicReceive] = {}
+        self.seed = 1
+        self._impaired = False  # it has done something to whole PDUs
         self._has_test_cells = False
         self._test_vcs: set[int] = set()  # on which it sends test cells
         self._will_sustain = False  # a VC will have a sustained rate in a run
@@ -338,6 +341,31 @@ class Nic(Node):
 
     def _apply(self, driver: Any) -> None:
         driver.configure(self.settings, self.line, self.sends, self.receives)
+
+    def configure(self) -> None:
+        super().configure()
+        self._impair()
+
+    def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
+        super().change(settings, written=written, **members)
+        if self.loop.is_open:
+            self._impair()
+
+    def _impair(self) -> None:
+        """Tell the event loop what becomes of whole PDUs."""
+        own = self.settings
+        if not own.impairs and not self._impaired:
+            return
+        self._impaired = True
+        shares = itertools.accumulate((own.lose_frames, own.duplicate_frames, own.reorder_frames))
+        limits = [round(share * (1 << 31)) for share in shares]
+        start = ErrorStart(self.seed, f"{self.name}/frames").state
+        self.loop.impair_frames(self.index, *limits, max(1, round_ticks(own.reorder_wait_ps)), start)
+
+    def frames(self, vc: int) -> dict[str, int]:
+        """Return what it has done to PDUs of a VC: lost, duplicated, reordered; and those that wait for the next."""
+        names = ("lost", "duplicated", "reordered", "held")
+        return {name: self.loop.frames(self.index, vc, what) for what, name in enumerate(names)}
 
     def note(self) -> None:
         self._will_sustain |= self._sustains
@@ -519,6 +547,8 @@ class Link(Node):
         self.settings, self.seed = settings, seed
         self.losses: dict[tuple[int, int], Losses] = {}
         self._becomes_faulty = False  # in a run
+        self._more: set[str] = set()  # options that it will need in a run
+        self._makes = settings.makes
         self._moves = False  # the delay changes in a run
         self.longest = settings.ticks
         self._built_delay = self.longest
@@ -541,6 +571,9 @@ class Link(Node):
         shape = {"faults": 1} if self.settings.faults or self._becomes_faulty else {}
         if self.settings.varies:
             shape |= {"path": 1, "variation": 1}
+        for option in OPTIONS:
+            if option.wanted(self.settings) or option.name in self._more:
+                shape |= {option.name: 1, **dict.fromkeys(option.needs, 1)}
         return shape | {"path": 1} if self._will_move else shape
 
     @property
@@ -554,6 +587,8 @@ class Link(Node):
 
     def note(self) -> None:
         self._becomes_faulty |= self.settings.faults
+        self._more |= {option.name for option in OPTIONS if option.wanted(self.settings)}
+        self._makes |= self.settings.makes
         self._moves |= self.delay != self._built_delay
         self.longest = max(self.longest, self.delay)
 
@@ -565,7 +600,19 @@ class Link(Node):
         """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
+    def may_impair(self) -> None:
+        """Build the link of a network that isn't started with all options that settings may ask for in a run."""
+        self._more |= {option.name for option in OPTIONS if option.title}
+
     def _check_built(self) -> None:
+        for option in OPTIONS:
+            if option.wanted(self.settings) and not self._shape.get(option.name):
+                raise self._built_without(option.title)
+        if self.settings.makes and not self._makes:
+            self._makes = True
+            after = self.outputs[0][0]
+            if isinstance(after, Switch):
+                after.check_rates()
         if self.settings.faults and not self._shape.get("faults"):
             raise self._built_without("outages and bursts")
         if not self.moves and (self.delay != self._built_delay or self.settings.order != "kept"):
@@ -594,7 +641,7 @@ class Link(Node):
             raise NetworkError(f"nothing leads into link {self.name}")
         node, before = self.inputs[0]
         period = node.spacing(before)
-        return max(1 << 16, period >> 1) if self.settings.order == "merged" else period  # two paths
+        return max(1 << 16, period >> 1) if self.settings.order == "merged" or self._makes else period  # two paths
 
     def lose(self, vpi: int, vci: int, *, pdus: Iterable[int] = (), cells: Iterable[int] = ()) -> None:
         """Take out these PDUs or these user cells of a VC, counted from 1 on; once for a VC.

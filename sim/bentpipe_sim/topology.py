@@ -50,7 +50,9 @@ class Topology:
         line's clock, too. With frames each cell goes in a slot of the line's."""
         if old or not isinstance(settings, NicSettings | None):
             settings, line = old_nic(name, settings, old)
-        return self._add(Nic, name, line or NicLine(), settings or NicSettings())
+        nic = self._add(Nic, name, line or NicLine(), settings or NicSettings())
+        nic.seed = self.seed
+        return nic
 
     def add_switch(
         self,

@@ -1,9 +1,11 @@
-"""One transfer of the kernel's TCP: ``send ADDRESS PORT SIZE CONTROL``, ``receive PORT``; what came of it, as JSON."""
+"""One transfer of the kernel's TCP: ``send ADDRESS PORT SIZE CONTROL``, ``receive PORT``; what came of it, as JSON.
+``ping ADDRESS COUNT`` sends ICMPv6 echo requests and prints the round trips in ms."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import socket
 import struct
@@ -21,7 +23,7 @@ _NEIGHBOURS = Path("/proc/net/arp")
 def send(address: str, port: int, size: int, control: str) -> None:
     _widen()
     _find(address)
-    out = socket.socket()
+    out = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
     while True:
         begin = time.monotonic()
@@ -46,9 +48,25 @@ def send(address: str, port: int, size: int, control: str) -> None:
     print(json.dumps(found), flush=True)
 
 
+def ping(address: str, count: int) -> None:
+    ours = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.getprotobyname("ipv6-icmp"))
+    ours.settimeout(5)
+    found: list[float] = []
+    for number in range(count):
+        ours.sendto(struct.pack("!BBHHH", 128, 0, 0, os.getpid() & 0xFFFF, number) + bytes(56), (address, 0))
+        begin = time.monotonic()
+        while True:
+            answer = ours.recv(2048)
+            if answer[0] == 129 and struct.unpack_from("!HH", answer, 4) == (os.getpid() & 0xFFFF, number):
+                break
+        found.append((time.monotonic() - begin) * 1e3)
+        time.sleep(0.1)
+    print(json.dumps({"ms": found}), flush=True)
+
+
 def receive(port: int) -> None:
     _widen()
-    ours = socket.create_server(("", port))
+    ours = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     came, _ = ours.accept()
     digest, octets = hashlib.sha256(), 0
     while data := came.recv(_BLOCK):
@@ -62,6 +80,8 @@ def receive(port: int) -> None:
 
 def _find(address: str) -> None:
     """Until the kernel knows the neighbour's Ethernet address: the handshake would wait for it, and time out."""
+    if ":" in address:
+        return
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"?", (address, 9))
     while not any(row.split()[0] == address and row.split()[2] == "0x2" for row in _NEIGHBOURS.open()):
         time.sleep(0.05)
@@ -75,5 +95,7 @@ def _widen() -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "send":
         send(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    elif sys.argv[1] == "ping":
+        ping(sys.argv[2], int(sys.argv[3]))
     else:
         receive(int(sys.argv[2]))

@@ -90,3 +90,59 @@ def test_two_kernels_through_a_queue_that_overflows(control: str, round_trip_ms:
     print(f"kernel {kernel / 1e6:.2f} Mb/s, {lost} lost; simulated {host / 1e6:.2f} Mb/s, {dropped(ours)} lost")
     late = sum(end["computed_late"].get("most", 0) for end in session["attached"]["ends"])
     assert kernel == pytest.approx(host, rel=0.05), f"late by {late / 1e6:.0f} ms: {session['attached']['verdict']}"
+
+
+def shell(folder: Path, options: list[str], there: str, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a program in namespace a says, and the session."""
+    command = [sys.executable, "-m", "bentpipe", "shell", "acts-1flow", *options, "--json", "--out", f"{folder}/run"]
+    command += ["--there", there] if there else []
+    done = subprocess.run(
+        [*command, "--", sys.executable, str(PROGRAM), *words], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    if "run it as root, or enable user namespaces" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    found = next(line for line in told if "kind" not in line)
+    return found, json.loads((folder / "run" / "result.json").read_text())
+
+
+NEARER = ["--set", "network.lines.satellite.delay=25 ms", "--subnet6", "fd00:111::/64"]
+
+
+def test_ipv6_echoes_take_the_delay_of_the_path(tmp_path: Path) -> None:
+    found, session = shell(tmp_path, NEARER, "", "ping", "fd00:111::2", "20")
+    print(found, session["attached"]["verdict"])
+    assert session["attached"]["ends"][1]["addresses"] == ["10.111.0.2/24", "fd00:111::2/64"]
+    assert len(found["ms"]) == 20 and 50 < min(found["ms"]) < 60  # the least: the machine may have other work
+
+
+@pytest.mark.parametrize("address", ["10.111.0.2", "fd00:111::2"])
+def test_data_come_intact_through_duplicated_lost_and_reordered_frames(address: str, tmp_path: Path) -> None:
+    """1 % of the frames each way, and duplicates and misinserted cells on the line."""
+    shares = {"duplicate_frames": 0.01, "reorder_frames": 0.01, "lose_frames": 0.001}
+    options = [f"network.hosts.{host}.{key}={value}" for host in ("alpha1", "ultra") for key, value in shares.items()]
+    options += ["network.lines.satellite.duplicate=1e-6", "network.lines.satellite.misinsert=1"]
+    words = [*NEARER, *(word for option in options for word in ("--set", option))]
+    size = 20_000_000
+    receives = f"{sys.executable} {PROGRAM} receive 5001"
+    found, session = shell(tmp_path, words, receives, "send", address, "5001", str(size), controls()[0])
+    print(f"{found}\n{session['attached']['verdict']}")
+    assert found["there"]["octets"] == size and found["there"]["digest"] == found["digest"]
+    assert session["status"] == "done"
+    row = next(row for row in session["ledger"] if row["source"] == "alpha1")
+    lost = sum(each["pdus"] for each in row["lost"] if each["why"] == "lost frame")
+    error = 2.6 * (0.01 * row["sent"]) ** 0.5
+    assert abs(row["duplicated"] - 0.01 * row["sent"]) < error and lost > 0
+    assert session["counters"]["satellite.out"]["made_misinserted"] + row["cells"]["duplicated"] > 0
+
+
+def test_the_example_of_four_hosts_over_a_rain_fade() -> None:
+    script = Path(__file__).parents[2] / "examples" / "fade_lab.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--seconds", "4"], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    if "run it as root" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    print(json.loads(done.stdout)["verdict"])

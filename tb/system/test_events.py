@@ -1,5 +1,6 @@
 """Settings that change in a run, on the Verilated network."""
 
+import math
 import random
 
 import pytest
@@ -8,6 +9,7 @@ from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.report.network import network_of
+from bentpipe.results.tables import DROP_COLUMNS, drop_rows
 
 PS = 10**12
 
@@ -120,6 +122,36 @@ def test_bursts_change_in_a_run(run):
     half = link["cells"] / 2
     assert link["drop_burst"] == pytest.approx(half / 3, rel=0.1)
     assert link["bad_cells"] == pytest.approx(2 * half / 3, rel=0.1)
+
+
+def test_impairments_of_cells_change_in_a_run(run):
+    """Duplicates, misinserted cells and a pattern of losses are in counters, ledger and the figures of I.356."""
+    result, _ = run(
+        ('"100 ms"', '"network.lines.wan.duplicate" = 0.01'),
+        ('"150 ms"', '"network.lines.wan.duplicate" = 0.0, "network.lines.wan.misinsert" = 1000'),
+        ('"200 ms"', '"network.lines.wan.lose" = 1'),
+        ('"250 ms"', '"network.lines.wan.lose_of" = 500'),
+    )
+    link = result.summary["counters"]["wan.out"]
+    tenth = 20e6 / 424 / 20  # cells in 50 ms
+    assert link["made_copies"] == pytest.approx(0.01 * tenth, abs=2.6 * math.sqrt(0.01 * tenth))
+    assert link["made_misinserted"] == pytest.approx(150, abs=2.6 * math.sqrt(150))
+    assert link["drop_pattern"] == pytest.approx(tenth / 1000 + tenth / 500, abs=2)
+    (row, back) = result.summary["ledger"]
+    lost = {each["why"]: each["pdus"] for each in row["lost"]}
+    assert set(lost) >= {"duplicated cell", "another VC's cell", "lost in a pattern"}
+    cells = row["cells"]
+    assert cells["duplicated"] == link["made_copies"]
+    assert cells["misinserted"] + back["cells"]["misinserted"] >= link["made_misinserted"]
+    rate = result.summary["metrics"]["cell_misinsertion_rate"]
+    assert rate * 0.3 == pytest.approx(cells["misinserted"] + back["cells"]["misinserted"])
+    assert {"node": "wan.out", "reason": "pattern of losses"}.items() <= dict(
+        zip(
+            DROP_COLUMNS,
+            next(each for each in drop_rows(result.summary["drops"]) if each[1].startswith("pattern")),
+            strict=True,
+        )
+    ).items()
 
 
 def test_rows_that_the_event_loop_writes_are_as_those_written_one_by_one(run, tmp_path, monkeypatch):

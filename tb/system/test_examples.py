@@ -1,5 +1,5 @@
 """The scripts and files in ``examples`` run as they stand, and show what they say. ``test_cell_loss_study.py`` has the
-study of cell loss."""
+study of cell loss, ``interop/test_attached.py`` the lab with real hosts."""
 
 import importlib.util
 import json
@@ -28,6 +28,8 @@ def test_every_example_is_tested_and_listed():
         "buffer_study.py",
         "cell-loss.ipynb",
         "cell-loss.toml",
+        "fade-lab.toml",
+        "fade_lab.py",
         "loss-bursts.toml",
         "own_core.py",
         "own_network.py",

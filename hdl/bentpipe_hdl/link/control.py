@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bentpipe_hdl.bit_errors import ErrorStart, scale_of
 from bentpipe_hdl.driver import Balance, Driver
@@ -16,16 +16,23 @@ from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS, ListedLosses,
 from bentpipe_hdl.link.options.variation.control import ReorderSettings, VariationSettings, table_of
 from bentpipe_hdl.link.registers import CORE_REGISTERS, GONE
 from bentpipe_hdl.registers import Bus, RegisterMap
-from bentpipe_hdl.settings import BER, IN_RUN, TIME, Settings
+from bentpipe_hdl.settings import BER, CELLS, IN_RUN, NUMBER, SHARE, TIME, Pattern, Settings, wrong
 from bentpipe_hdl.ticks import round_ticks
 
 __all__ = [
     "ENTRIES", "GONE", "LOSS_ONE", "VCS", "BurstSettings", "LinkDriver", "LinkSettings", "Losses", "link_registers",
 ]  # fmt: skip
 
+_MISINSERTED = NUMBER.within(0.0, 5000.0, name="rate")
+
 
 class LinkSettings(Settings):
-    """One direction of a line."""
+    """One direction of a line.
+
+    ``SIMPLE`` are members that one register or some have alone, with one value for both directions of a line.
+    """
+
+    SIMPLE: ClassVar = ("duplicate", "misinsert", "lose", "lose_of")
 
     delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
         default=0, description="of propagation", json_schema_extra=IN_RUN
@@ -41,13 +48,40 @@ class LinkSettings(Settings):
     reorder: ReorderSettings | None = Field(
         default=None, description='cells that overtake others, as `reorder = { … }`; with `order = "merged"`'
     )
+    duplicate: Annotated[float, SHARE] = Field(
+        default=0.0, description="share of the cells that come twice", json_schema_extra=IN_RUN
+    )
+    misinsert: Annotated[float, _MISINSERTED] = Field(
+        default=0.0, description="misinserted cells a second", json_schema_extra=IN_RUN
+    )
+    misinsert_vc: Annotated[str, Pattern(r"\d{1,4}/\d{1,5}", "give VPI/VCI as in '0/40', not {given!r}")] | None = (
+        Field(default=None, description="VPI/VCI of misinserted cells; default: those of the last cell")
+    )
+    lose: Annotated[int, CELLS.within(0, 2**31)] = Field(
+        default=0, description="of each `lose_of` cells this many are lost, the first ones", json_schema_extra=IN_RUN
+    )
+    lose_of: Annotated[int, CELLS.within(1, 2**31)] = Field(
+        default=1000, description="cells after which the pattern of `lose` begins again", json_schema_extra=IN_RUN
+    )
     outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
     bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
+
+    @model_validator(mode="after")
+    def _numbers(self) -> Self:
+        vpi, _, vci = (self.misinsert_vc or "0/0").partition("/")
+        if int(vpi) > 4095 or int(vci) > 65535:
+            raise wrong(f"{self.misinsert_vc}: VPIs go up to 4095, VCIs up to 65535", "misinsert_vc")
+        return self
 
     @property
     def varies(self) -> bool:
         """They ask for a link with delay variation."""
         return self.variation is not None or self.reorder is not None
+
+    @property
+    def makes(self) -> bool:
+        """They ask for cells that nobody has sent."""
+        return self.duplicate > 0 or self.misinsert > 0
 
     @property
     def spread(self) -> int:
@@ -93,8 +127,9 @@ def link_registers(**shape: int) -> RegisterMap:
         A part has another value than it may have.
     """
     options = shape_of(shape)
+    told = [option for option in OPTIONS if option.name and (option.everywhere or option in options)]
     return RegisterMap(
-        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in OPTIONS if option.name},
+        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in told},
         (*CORE_REGISTERS, *(register for option in options for register in option.registers())),
     )  # fmt: skip
 
@@ -175,9 +210,11 @@ class LinkDriver(Driver):
         now = self.counters()
         yield Balance("cells in = counted", cells_in, now["cells"])
         gone = sum(count for name, count in now.items() if name.startswith("drop_"))
-        yield Balance("cells in = cells out + lost", cells_in, cells_out + gone)
+        made = sum(count for name, count in now.items() if name.startswith("made_"))
+        yield Balance("cells in + made = cells out + lost", cells_in + made, cells_out + gone)
 
     def told(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
         yield "cells told as hit", 0, now["errored"]
         yield "cells told as gone", 1, sum(count for name, count in now.items() if name.startswith("drop_"))
+        yield "cells told as made", 2, sum(count for name, count in now.items() if name.startswith("made_"))

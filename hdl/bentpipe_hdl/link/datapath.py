@@ -1,18 +1,47 @@
 """What both datapaths of a link have: the cell of the tick and the receiver's header check."""
 
-from amaranth.hdl import Module, Signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Signal, Value
 
 from bentpipe_hdl.cell import CellHeader
 from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver
 from bentpipe_hdl.link.errors import LinkErrors
 from bentpipe_hdl.slot import Slot
 
-__all__ = ["CELL_BITS", "ERRORS_A_CELL", "Datapath"]
+__all__ = ["CELL_BITS", "ERRORS_A_CELL", "Datapath", "Offer"]
 
 ERRORS_A_CELL = 8
 """Most bit errors that one cell gets. At 1e-3, the highest rate, one cell in 10**9 would have more."""
 
 CELL_BITS = 424
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A cell that a plugin makes: it leaves in a tick in which no cell comes in.
+
+    Members
+    -------
+    there : Value
+        It is there, from the tick's first clock on.
+    header, bad : Value
+        Its header, and whether the receiver could not correct it.
+    payload : Value
+        At 416 bits.
+    word : Callable
+        At 32 bits: the word of its payload with this number, in the same clock.
+    leaves : Signal
+        It leaves: high with the tick's commit.
+    """
+
+    there: Value
+    header: Value
+    bad: Value
+    payload: Value
+    word: Callable[[Value], Value]
+    leaves: Signal
 
 
 class Datapath:
@@ -25,6 +54,8 @@ class Datapath:
         The link's.
     taken : Value
         A cell is taken in, with the commit.
+    comes : Value
+        A cell comes in with the tick.
     sent_header, sent_hec_error : Value
         Its header as it was sent into the link, and whether its HEC was bad.
     header : CellHeader
@@ -33,13 +64,21 @@ class Datapath:
         Its header was corrected, or is bad; it has bit errors.
     later : Value or None
         Ticks by which it arrives later than its delay says, if a plugin has set it.
+    offer : Offer or None
+        A cell that a plugin makes.
+    carried : Value
+        A cell is taken in, or a plugin's cell leaves, with the commit.
     """
 
     later = None
 
-    def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors):
-        self.link, self.m, self.slot, self.errors = link, m, slot, errors
+    def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors, offer: Offer | None = None):
+        self.link, self.m, self.slot, self.errors, self.offer = link, m, slot, errors, offer
         self.damage()
+        self.carried = self.taken
+        if offer is not None:
+            m.d.comb += offer.leaves.eq(slot.commit & offer.there & ~self.comes)
+            self.carried = self.taken | offer.leaves
 
     def damage(self):
         """Hit the cell by bit errors, and check its header."""

@@ -105,7 +105,9 @@ class Link(wiring.Component):
         for plugin in plugins:
             plugin.build(m, slot, csr, self)
         errors = LinkErrors(_only(plugin.bad for plugin in plugins))
-        path = (WideDatapath if slot.wide else NarrowDatapath)(self, m, slot, errors)
+        offer = _only(plugin.offer for plugin in plugins)
+        path = (WideDatapath if slot.wide else NarrowDatapath)(self, m, slot, errors, offer)
+        path.cut = _only(plugin.cut for plugin in plugins)
         errors.registers(
             m, csr, slot.wide
         )  # behind what uses them: a write goes before what the same clock's cell does
@@ -120,6 +122,7 @@ class Link(wiring.Component):
         memory = _only(plugin.memory_of_cells for plugin in plugins)
         idle, due = path.send(gone, memory, lost, reduce(or_, works) if works else Const(0, 1))
         for plugin in plugins:
+            plugin.sent(path)
             due = due if plugin.due is None else earlier(plugin.due, due)
         m.d.comb += [self.status.idle.eq(idle), self.status.due.eq(due)]
         return slot.checked(m)

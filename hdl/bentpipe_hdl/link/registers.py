@@ -9,7 +9,7 @@ from bentpipe_hdl.registers import Register
 
 __all__ = ["CORE_REGISTERS", "GONE"]
 
-GONE: Final = ("listed", "outage", "burst")
+GONE: Final = ("listed", "outage", "burst", "pattern")
 """Why a link takes a cell out."""
 
 CORE_REGISTERS: Final = (

@@ -17,6 +17,7 @@ class WideDatapath(Datapath):
 
     def damage(self):
         link, m, slot, s = self.link, self.m, self.slot, self.errors
+        self.comes = link.i.valid
         self.taken = taken = Signal(name="taken")
         self.sent_header, self.sent_hec_error = CellHeader(link.i.header), link.i.hec_error
         with m.If(slot.commit), m.If(link.i.valid):
@@ -72,4 +73,12 @@ class WideDatapath(Datapath):
             ]
             with m.If(self.hit):
                 m.d.sync += link.o.payload.eq(self.damaged)
+        if self.offer is not None:
+            with m.If(self.offer.leaves):
+                m.d.sync += [
+                    link.o.valid.eq(1),
+                    link.o.hec_error.eq(self.offer.bad),
+                    link.o.header.eq(self.offer.header),
+                    link.o.payload.eq(self.offer.payload),
+                ]
         return ~works, NEVER

@@ -15,7 +15,7 @@ from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.nic.options import OPTIONS, options_of
 from bentpipe_hdl.plcp import SLOT_RATE_BPS, FramesName, frame_problem
 from bentpipe_hdl.registers import Bus, Register, RegisterMap, check_vcs
-from bentpipe_hdl.settings import IN_RUN, TIME, Rate, Settings, wrong
+from bentpipe_hdl.settings import IN_RUN, SHARE, TIME, Rate, Settings, wrong
 from bentpipe_hdl.ticks import cell_period, round_ticks
 from bentpipe_hdl.traffic.contract import BucketSize, Burst, bucket_sizes, burst_problem
 
@@ -49,6 +49,31 @@ class NicSettings(Settings):
         default=False,
         description="it is an end of its VCs' OAM flows F5 (I.610): sends loopback cells back, has AIS and RDI states",
     )
+    lose_frames: Annotated[float, SHARE] = Field(
+        default=0.0, description="share of its PDUs that are lost before they are sent", json_schema_extra=IN_RUN
+    )
+    duplicate_frames: Annotated[float, SHARE] = Field(
+        default=0.0, description="share of its PDUs that are sent twice", json_schema_extra=IN_RUN
+    )
+    reorder_frames: Annotated[float, SHARE] = Field(
+        default=0.0, description="share of its PDUs that the next PDU of their VC overtakes", json_schema_extra=IN_RUN
+    )
+    reorder_wait_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
+        default=10**10,
+        description="after which a PDU that waits for the next one is sent all the same",
+        json_schema_extra=IN_RUN,
+    )
+
+    @model_validator(mode="after")
+    def _one_fate(self) -> Self:
+        if self.lose_frames + self.duplicate_frames + self.reorder_frames > 1:
+            raise wrong("the shares of lost, duplicated and reordered PDUs are at most 1 together", "lose_frames")
+        return self
+
+    @property
+    def impairs(self) -> bool:
+        """They do something to whole PDUs."""
+        return self.lose_frames + self.duplicate_frames + self.reorder_frames > 0
 
 
 PACING_KEYS: Final = ("cell_rate", "sustained_rate", "burst")

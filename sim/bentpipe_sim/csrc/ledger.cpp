@@ -62,8 +62,8 @@ void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells
         vc.cells += cells;
         ++vc.counts.sent;
         vc.pdus.push_back(
-            {vc.cells, offset, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, 0, vc.early_node, false, false});
-        vc.early_ends = 0;
+            {vc.cells, offset, stream, length, uint8_t(1 + vc.early_ends), vc.early_why, vc.early_copies, 0, vc.early_node, false, false});
+        vc.early_ends = vc.early_copies = 0;
         vc.early_why = WHY_NONE;
     }
 }
@@ -92,13 +92,16 @@ void Ledger::ended(int index, uint32_t status, uint32_t length) {
         return;
     }
     if (vc.pdus.empty()) {
-        if (vc.early_ends) --vc.early_ends;
-        else vc.astray = true;
+        if (!vc.early_ends) vc.astray = true;
+        else --vc.early_ends;
+        if (status == 0) repeat(vc, vc.early_copies);
         return;
     }
     Pdu& pdu = vc.pdus.front();
     --pdu.ends;
-    if (status == 0) {
+    if (status == 0 && pdu.ends && pdu.copies) {  // the copy of a cell that was a PDU
+        repeat(vc, pdu.copies);
+    } else if (status == 0) {
         if (pdu.delivered) ++vc.whole;
         pdu.delivered = true;
         vc.astray |= length != pdu.length && pdu.why != WHY_ORDER;
@@ -165,6 +168,14 @@ void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before
     const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
     if (gone) lose(*at, ordinal, was, gone);
     else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+}
+
+void Ledger::inserted(int node, uint32_t header, bool bad, bool copy) {
+    if (bad) return;
+    const Paths* to = find(node, 0, header);
+    if (!to) return;
+    const uint64_t next = came(to->front());
+    for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, header, copy ? WHY_COPY : WHY_FOREIGN);
 }
 
 void Ledger::disordered(int node, uint32_t header, bool expected_last) {
@@ -332,6 +343,24 @@ uint64_t Ledger::source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign) {
     return ordinal;
 }
 
+// Cells that are not the VC's own, came out of a stage, and have not come to its sink.
+uint64_t Ledger::foreign_under_way(const Vc& vc) const {
+    if (vc.causes.foreign <= 0) return 0;
+    uint64_t ordinal = came(vc, vc.stages.size() - 1), found = 0;
+    for (size_t k = vc.stages.size() - 1; k-- > 0;) {
+        const Stage& stage = vc.stages[k];
+        int64_t shift = stage.shift_before;
+        for (const Run& run : stage.runs) {
+            if (run.out > ordinal) found += std::min(run.foreign, run.out - ordinal);
+            // of a run of foreign cells that is passed in part, those count that have passed
+            else shift = run.shift;
+            if (run.out > ordinal && run.out - ordinal < run.foreign) ordinal = run.out - run.foreign;
+        }
+        ordinal += uint64_t(shift);
+    }
+    return std::min(found, uint64_t(vc.causes.foreign));
+}
+
 // The number at the source of the VC's own cell that comes to a stage with this number, or next after it.
 uint64_t Ledger::next_own(Vc& vc, size_t stage, uint64_t ordinal) {
     for (;; ++ordinal) {
@@ -438,17 +467,22 @@ void Ledger::add_foreign(Stage& stage, uint64_t ordinal, uint64_t before) {
 }
 
 // A cell that is not the VC's own comes out of a stage, between its own.
-void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
+void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why why) {
     Stage& stage = vc.stages[index];
     const uint64_t cell = next_own(vc, index, ordinal);
     const bool last = CellHead::last(header);
     add_foreign(stage, ordinal, cell);
     ++vc.causes.foreign;
     if (CellHead::user(header)) {
-        mark(vc, cell, stage.hop.node, WHY_FOREIGN);
+        if (!last || why != WHY_COPY) mark(vc, cell, stage.hop.node, why);  // a copy of an end ends by itself
         ++vc.causes.misinserted;
+        vc.causes.duplicated += why == WHY_COPY;
     }
-    if (last) end(vc, cell, 1);
+    if (!last || vc.without_pdus) return;
+    end(vc, cell, 1);
+    if (why != WHY_COPY) return;
+    Pdu* pdu = cell >= vc.cells ? nullptr : pdu_of(vc, std::max(cell, vc.settled));
+    ++(pdu ? pdu->copies : vc.early_copies);
 }
 
 // A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.

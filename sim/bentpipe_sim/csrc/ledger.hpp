@@ -32,13 +32,15 @@ enum Why : uint8_t {
     WHY_OUTAGE,        // a link: an outage
     WHY_BURST,         // a link: a loss of its good or bad state
     WHY_ORDER,         // cells of the VC overtook others of it
+    WHY_COPY,          // a link: a duplicate of a cell came after it
+    WHY_PATTERN,       // a link: a loss of its pattern
     WHY_VERDICT = 16,  // + status: all its cells came, but not as a PDU of its own
     WHY_UNEXPLAINED = 32,
     WHY_UNDER_WAY,     // not lost: at the end of the run
     WHY_DROPPED = 64,  // + reason: a switch dropped a cell of it
 };
 
-constexpr Why WHY_GONE[] = {WHY_LISTED, WHY_OUTAGE, WHY_BURST};  // of the places in a link's GONE
+constexpr Why WHY_GONE[] = {WHY_LISTED, WHY_OUTAGE, WHY_BURST, WHY_PATTERN};  // of the places in a link's GONE
 
 // What the ledger asks of the network, at a loss.
 struct CellCounts {
@@ -69,19 +71,21 @@ class Ledger {
     };
 
     struct Counts {
-        uint64_t sent = 0, delivered = 0;
+        uint64_t sent = 0, delivered = 0, repeated = 0;  // repeated: duplicates of PDUs that came whole
         std::map<std::pair<int, uint8_t>, uint64_t> lost;  // PDUs by node and reason
-        void archive(Archive& a) { a(sent, delivered, lost); }
+        void archive(Archive& a) { a(sent, delivered, repeated, lost); }
     };
 
     // Cells of PDUs that are lost; those of them with CLP = 1.
     struct LostCells {
         uint64_t all = 0, tagged = 0;
     };
-    // What became of a VC's cells. `errored`: hit in the payload and not lost; `misinserted`: user cells of other VCs.
+    // What became of a VC's cells. `errored`: hit in the payload and not lost; `misinserted`: user cells that are not its own, duplicates
+    // among them; `duplicated`: those of them that links made, whether they came or not.
     struct CellCauses {
         std::map<std::pair<int, uint8_t>, LostCells> lost;  // by node and reason
         uint64_t errored = 0, tagged = 0;  // tagged: came to the sink with CLP = 1, where that is counted
+        uint64_t duplicated = 0;
         int64_t misinserted = 0, foreign = 0;  // foreign: cells that are none of its PDUs' (OAM cells among them), not lost
         std::map<uint64_t, uint8_t> in_error;  // those that may still be lost, by their numbers at the source
         uint64_t all_errored() const { return errored + in_error.size(); }
@@ -90,7 +94,7 @@ class Ledger {
             errored += uint64_t(std::distance(in_error.begin(), upto));
             in_error.erase(in_error.begin(), upto);
         }
-        void archive(Archive& a) { a(lost, errored, tagged, misinserted, foreign, in_error); }
+        void archive(Archive& a) { a(lost, errored, tagged, duplicated, misinserted, foreign, in_error); }
     };
     // A cell that is lost. NOWHERE: not known (a PDU that is settled), or none (a cell that is no PDU's).
     struct LossRecord {
@@ -128,6 +132,8 @@ class Ledger {
     // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
     void changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
                  const Payload& after, Why gone);
+    // A link made a cell: a duplicate of the last cell of its VC (`copy`), or one that nobody sent.
+    void inserted(int node, uint32_t header, bool bad, bool copy);
     // A cell is about to leave the wire behind a link, on which another one of its VC was before it; `expected_last`: that
     // one ends a PDU. The cells of a VC keep their numbers in the order in which they arrive, so both are as if changed.
     void disordered(int node, uint32_t header, bool expected_last);
@@ -174,7 +180,7 @@ class Ledger {
     // Cells of its PDUs that came to the sink's NIC.
     uint64_t received(int index) const {
         const Vc& vc = vcs_[size_t(index)];
-        return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign);
+        return came(vc, vc.stages.size() - 1) - uint64_t(vc.causes.foreign) + foreign_under_way(vc);
     }
     bool is_without_pdus(int index) const { return vcs_[size_t(index)].without_pdus; }
     const Hop& source(int index) const { return vcs_[size_t(index)].stages.front().hop; }
@@ -206,7 +212,8 @@ class Ledger {
         uint32_t length;
         uint8_t ends;     // cells that end a PDU at the sink and are still to come
         uint8_t why;
-        uint16_t unused;  // all octets are state, and so none is left open
+        uint8_t copies;   // of these ends, those of duplicates
+        uint8_t unused;   // all octets are state, and so none is left open
         int32_t node : 30;
         bool delivered : 1;
         bool cut : 1;     // its last cell will not end it
@@ -253,12 +260,12 @@ class Ledger {
         uint64_t whole = 0;  // PDUs that came whole where others were before them, and that are not counted yet
         bool without_pdus = false;
         uint16_t till_settled = 0;  // events until it is looked which of its cells have passed
-        uint8_t early_ends = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
+        uint8_t early_ends = 0, early_copies = 0, early_why = WHY_NONE;  // what befell a PDU before it was there: foreign cells
         int32_t early_node = 0;
         void archive(Archive& a) {
             a.same(stages.size());
             for (Stage& stage : stages) a(stage);
-            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, whole, without_pdus, till_settled, early_ends, early_why, early_node);
+            a(pdus, cells, settled, settled_pdus, passed, counts, causes, joined, given_up, astray, whole, without_pdus, till_settled, early_ends, early_copies, early_why, early_node);
             if (a.gives()) recent = nullptr;
         }
     };
@@ -305,13 +312,14 @@ class Ledger {
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
     uint64_t came(const Passing& at) const { return came(vcs_[size_t(at.vc)], at.stage); }
 
+    uint64_t foreign_under_way(const Vc& vc) const;
     uint64_t source(Vc& vc, size_t stage, uint64_t ordinal, Run** foreign);
     uint64_t next_own(Vc& vc, size_t stage, uint64_t ordinal);
     static Pdu* pdu_of(Vc& vc, uint64_t source);
 
     void lose(const Paths& at, uint64_t ordinal, uint32_t header, uint8_t why);
     void lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why);
-    void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header);
+    void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why why = WHY_FOREIGN);
     static void add_foreign(Stage& stage, uint64_t ordinal, uint64_t before);
     void arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before, uint32_t is,
                 bool is_bad, const Payload& after);
@@ -320,6 +328,11 @@ class Ledger {
     void count_lost(Vc& vc, const Hop& hop, uint64_t cell, uint32_t header, uint8_t why);
     void count_lost_foreign(Vc& vc, const Hop& hop, uint32_t header, uint8_t why);
     void record(const Vc& vc, const Hop& hop, LossRecord made, uint32_t header, uint8_t why);
+    // A duplicate of a PDU came whole, one of so many that are expected.
+    static void repeat(Vc& vc, uint8_t& copies) {
+        copies -= copies != 0;
+        ++vc.counts.repeated;
+    }
     static void settle(Vc& vc);
     static void settle_lost(Vc& vc);
     void settle_cells(Vc& vc);

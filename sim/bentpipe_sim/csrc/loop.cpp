@@ -153,21 +153,61 @@ void Loop::run(uint64_t until) {
     if (!classified_) classify_outputs();
     after_ = acts_after_;
     until = std::max(until, now_);  // time doesn't go back
-    while (rarely(next_write_ < writes_.size()) && writes_[next_write_].tick <= until) {
-        run_in_parts(writes_[next_write_].tick - 1);
+    if (rarely(!impaired_.empty())) {
+        bool reported = false;
+        for (Node* each : impaired_) reported |= each->nic->report_lost(now_);
+        if (reported) return;
+        release_held();
+    }
+    for (;;) {
+        const uint64_t write = rarely(next_write_ < writes_.size()) ? writes_[next_write_].tick : ~0ull;
+        const uint64_t first = std::min(write, held_until());
+        if (first > until) break;
+        run_in_stretches(first - 1);
+        release_held();
         if (!inbox.events().empty()) return;
     }
-    run_in_parts(until);
+    run_in_stretches(until);
 }
 
-// The ledger counts cells that interfaces make themselves between two parts: fewer than 2^32 - 2^24.
-void Loop::run_in_parts(uint64_t until) {
+// The ledger counts cells that interfaces make themselves between two stretches: fewer than 2^32 - 2^24.
+void Loop::run_in_stretches(uint64_t until) {
     constexpr uint64_t LONGEST = 1ull << 31;  // ticks, and at most a cell a tick
     while (rarely(until > now_ + LONGEST)) {
         run_to(now_ + LONGEST);
         if (!inbox.events().empty()) return;
     }
     run_to(until);
+}
+
+void Loop::impair(int index, const FrameImpairments& how) {
+    FrameImpairments& frames = nic(index).frames;
+    const uint64_t state = frames.ever ? frames.state : how.state;
+    frames = how;
+    frames.state = state;
+    frames.ever = 1;
+    find_impaired();
+}
+
+void Loop::find_impaired() {
+    impaired_.clear();
+    for (const auto& node : nodes_)
+        if (node->nic && node->nic->frames.ever) impaired_.push_back(node.get());
+}
+
+uint64_t Loop::held_until() const {
+    uint64_t found = ~0ull;
+    for (const Node* each : impaired_) found = std::min(found, each->nic->held_until());
+    return found;
+}
+
+// PDUs that have waited long enough are sent from the next tick on.
+void Loop::release_held() {
+    for (Node* each : impaired_) {
+        if (each->nic->held_until() > now_ + 1) continue;
+        each->nic->release(now_ + 1);
+        wake(int(each->index));
+    }
 }
 
 void Loop::schedule(const ScheduledWrite* writes, size_t count) {
@@ -204,6 +244,7 @@ void Loop::archive(Archive& a) {
     for (const auto& each : arrivals_) a(*each);
     if (a.gives()) {
         inbox.clear();
+        find_impaired();
         schedule(nullptr, 0);
     }
     classified_ = false;
@@ -293,6 +334,7 @@ template <class Cursor>
     if (face.o_valid) give_slow(node, tick, cursor);
     if (face.o_valid && node.line) line_out(node);
     if (face.error | face.drop | face.tells) tell(node, false);
+    if (face.o_extra) tell_extra(node);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes, tick, cursor);
     else if (node.monitor) node.monitor->look(tick);
@@ -713,6 +755,14 @@ void Loop::tell(Node& node, bool gone) {
         ledger.changed(index, header, face.i_hec_error, face.i_payload, face.o_header, face.o_hec_error,
                        face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE);
     }
+}
+
+// The ledger gets the report of a cell that a link made.
+void Loop::tell_extra(const Node& node) {
+    const bp_face& face = node.face();
+    if (ledger.empty()) return;
+    ledger.seen(int(node.index), 2);
+    ledger.inserted(int(node.index), face.o_header, face.o_hec_error, face.o_extra == 1);
 }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {

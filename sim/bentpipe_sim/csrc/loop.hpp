@@ -53,6 +53,7 @@ class Loop final : CellCounts {
     void wake(int index);
 
     void record(int index);  // errors as of Node
+    void impair(int index, const FrameImpairments& how);  // PDUs that a NIC is given from now on
     // A digest of the cells that leave a face; `crc`: of all faces, the CRC-32 that a board's wires have of them.
     void trace(int from, int from_port, bool on, bool crc);
     // The first tick in which a node sees what it is given now: a PDU, a register's value.
@@ -66,8 +67,11 @@ class Loop final : CellCounts {
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
   private:
-    void run_in_parts(uint64_t until);
+    void run_in_stretches(uint64_t until);
     void run_to(uint64_t until);
+    uint64_t held_until() const;
+    void release_held();
+    void find_impaired();
     void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
@@ -119,12 +123,14 @@ class Loop final : CellCounts {
     template <class Cursor>
     void after_link(Node& link, bool came, uint64_t tick, Cursor& cursor);
     void tell(Node& node, bool gone);
+    void tell_extra(const Node& node);
     uint64_t on_wire(int index, int port, uint32_t key, uint32_t mask) override;
     void classify_outputs();
     static Output::Route route_of(const Node& node, const Output& output);
 
     std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
+    std::vector<Node*> impaired_;  // NICs that impair PDUs, or have done so
     bp_face at_end_{};
     // By event number: the faces of all nodes, then two that stand for the end of a run and the start of a block of ticks
     std::vector<bp_face*> faces_{&at_end_, &at_end_};

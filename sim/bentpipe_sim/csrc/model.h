@@ -32,7 +32,7 @@ struct __attribute__((packed, aligned(2))) bp_ticket {
 // one each. border.py reads the names of ports here, a line for each type.
 struct alignas(64) bp_face {
     // What is seldom needed.
-    uint8_t status_idle, own, took, drop_pti, gone_why;
+    uint8_t status_idle, own, took, drop_pti, gone_why, o_extra;
     uint32_t drop_vc, drop_reason, drop_accepted;
     uint8_t rst, csr_w_en, csr_r_en;
     uint32_t passed;

@@ -41,6 +41,15 @@ void bp_send(bp_net* net, const uint8_t* octets) {
     net->loop.wake(int(post.nic));
 }
 
+void bp_impair_frames(bp_net* net, int index, uint32_t lose, uint32_t duplicate, uint32_t reorder, uint64_t wait, uint64_t state) {
+    net->loop.impair(index, {lose, duplicate, reorder, 0, wait, state});
+}
+
+uint64_t bp_frames(bp_net* net, int index, uint32_t vc, int what) {
+    const bp::Nic& nic = net->loop.nic(index);
+    return what == 0 ? nic.lost(vc) : what == 1 ? nic.duplicated(vc) : what == 2 ? nic.reordered(vc) : nic.held(vc);
+}
+
 int bp_send_cell(bp_net* net, int index, uint32_t vc, uint32_t pti, const uint8_t* octets) {
     bp::Nic& nic = net->loop.nic(index);
     if (!nic.takes_singles()) return 0;
@@ -61,7 +70,7 @@ int bp_ledger(bp_net* net, int place, bp_account* account, bp_loss* losses, int 
     bp::Ledger& ledger = loop.ledger;
     ledger.look_after(loop.now());
     const bp::Ledger::Counts counts = ledger.counts(place);
-    *account = {counts.sent, counts.delivered, ledger.ends(place), 0, 0, ledger.astray(place)};
+    *account = {counts.sent, counts.delivered, counts.repeated, ledger.ends(place), 0, 0, ledger.astray(place)};
     ledger.each_hop(place, [&](const bp::Ledger::Hop& hop) {
         if (ledger.is_without_pdus(place)) return;
         bp::Node& node = loop.node(hop.node);
@@ -86,7 +95,7 @@ int bp_ledger_cells(bp_net* net, int place, bp_cell_account* account, bp_cell_lo
     const bp::Ledger::Hop& source = ledger.source(place);
     const bool alone = ledger.is_without_pdus(place);
     const uint64_t sent = alone ? ledger.sent(place) : net->loop.nic(source.node).user_cells(source.number);
-    *account = {sent, ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted};
+    *account = {sent, ledger.received(place), causes.all_errored(), causes.tagged, causes.misinserted, causes.duplicated};
     int count = 0;
     for (const auto& [cause, lost] : causes.lost) {
         if (count == most) break;
@@ -111,7 +120,8 @@ const bp_loss_record* bp_loss_records(bp_net* net) {
 
 uint64_t bp_under_way(bp_net* net, int place, uint32_t stream) {
     net->loop.ledger.look_after(net->loop.now());
-    return net->loop.ledger.under_way(place, stream);
+    const bp::Ledger::Hop& source = net->loop.ledger.source(place);
+    return net->loop.ledger.under_way(place, stream) + net->loop.nic(source.node).held(source.number, stream);
 }
 
 uint64_t bp_ledger_seen(bp_net* net, int index, uint32_t what) { return net->loop.ledger.seen_at(index, what); }

@@ -57,6 +57,10 @@ void bp_settle(bp_net*, int node); /* clocks without time passing until the node
 
 void bp_send(bp_net*, const uint8_t* post); /* a bp_post, and its head */
 /* A single cell of 48 octets with this PTI, between those of the VC's PDUs; 0 if the NIC is built without. */
+/* What a NIC does to PDUs that it is given from now on (FrameImpairments): limits of draws of 31 bits, ticks, the generator's state
+   as it begins. What it has done: PDUs of a VC that it lost (0), sent twice (1), put behind the next one (2), holds now (3). */
+void bp_impair_frames(bp_net*, int nic, uint32_t lose, uint32_t duplicate, uint32_t reorder, uint64_t wait, uint64_t state);
+uint64_t bp_frames(bp_net*, int nic, uint32_t vc, int what);
 int bp_send_cell(bp_net*, int nic, uint32_t vc, uint32_t pti, const uint8_t* octets);
 /* The loss ledger. A VC's hops from its source's NIC to its sink's: what kind of node (0 NIC, 1 switch, 2 link, 3 SONET
    line, 4 a switch that passes a virtual path with it, 5 a switch that copies another VC's cells for it, before its own
@@ -72,7 +76,7 @@ typedef struct {
     uint32_t number, key, mask, taken, sent, reasons, queue;
 } bp_hop;
 typedef struct {
-    uint64_t sent, delivered, ends, ends_there, queued, astray;
+    uint64_t sent, delivered, repeated, ends, ends_there, queued, astray;
 } bp_account;
 typedef struct {
     int32_t node, why;
@@ -85,6 +89,7 @@ int bp_ledger(bp_net*, int place, bp_account*, bp_loss* losses, int most);      
 typedef struct {
     uint64_t sent, received, errored, tagged; /* tagged: that came to the sink with CLP = 1; where bp_count_tagged was called before the first cell */
     int64_t misinserted;
+    uint64_t duplicated; /* duplicates that links made of its cells; those that came are among the misinserted */
 } bp_cell_account;
 void bp_count_tagged(bp_net*, int place);
 void bp_without_pdus(bp_net*, int place); /* the source's interface makes the VC's cells itself; before the first cell */

@@ -28,7 +28,57 @@ void Nic::send(uint64_t tick, uint32_t vc, const Sdu& sdu) {
     Pdu made = pdu(sdu);
     if (!captures.empty()) made.make(whole_, made.head.data(), made.own());
     for (Capture* capture : captures) capture->sdu(tick, whole_.data(), made.length);
-    queue(vc, std::move(made));
+    if (frames.on()) impair(tick, vc, std::move(made));
+    else queue(vc, std::move(made));
+}
+
+void Nic::impair(uint64_t tick, uint32_t vc, Pdu&& pdu) {
+    TxVc& tx = tx_[vc];
+    const FrameImpairments::Fate fate = frames.draw();
+    if (fate == FrameImpairments::LOSE) {
+        ++tx.lost;
+        if (pdu.notify) lost_notices_.push_back({vc, pdu.length});
+        return;
+    }
+    if (fate == FrameImpairments::REORDER && tx.held.empty()) {
+        ++tx.reordered;
+        tx.held.push_back(std::move(pdu));
+        tx.held_until = tick + frames.wait;
+        held_until_ = std::min(held_until_, tx.held_until);
+        return;
+    }
+    if (fate == FrameImpairments::DUPLICATE) {
+        ++tx.duplicated;
+        Pdu copy = pdu;
+        copy.notify = false;
+        queue(vc, std::move(copy));
+    }
+    queue(vc, std::move(pdu));
+    if (tx.held.empty()) return;
+    tx.held_until = 0;
+    release(tick);
+}
+
+void Nic::release(uint64_t tick) {
+    held_until_ = ~0ull;
+    for (uint32_t vc = 0; vc < tx_.size(); ++vc) {
+        TxVc& tx = tx_[vc];
+        if (tx.held.empty()) continue;
+        if (tx.held_until <= tick) {
+            Pdu pdu = std::move(tx.held.front());
+            tx.held.pop_front();
+            queue(vc, std::move(pdu));
+        } else {
+            held_until_ = std::min(held_until_, tx.held_until);
+        }
+    }
+}
+
+bool Nic::report_lost(uint64_t tick) {
+    if (lost_notices_.empty()) return false;
+    for (const Lost& each : lost_notices_) inbox_.tell(tick, node_, each.vc, SENT, each.length);
+    lost_notices_.clear();
+    return true;
 }
 
 void Nic::source(uint32_t vc, uint32_t length, uint32_t key) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capture.hpp"
+#include "frame_impairments.hpp"
 #include "inbox.hpp"
 #include "ledger.hpp"
 #include "model.h"
@@ -47,6 +48,16 @@ class Nic {
     Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger);
 
     void send(uint64_t tick, uint32_t vc, const Sdu& sdu);
+    FrameImpairments frames;  // of PDUs that the host sends
+    uint64_t lost(uint32_t vc) const { return tx_[vc].lost; }
+    uint64_t duplicated(uint32_t vc) const { return tx_[vc].duplicated; }
+    uint64_t reordered(uint32_t vc) const { return tx_[vc].reordered; }
+    uint64_t held(uint32_t vc) const { return tx_[vc].held.size(); }
+    uint64_t held(uint32_t vc, uint32_t key) const { return held(vc) && tx_[vc].held.front().key == key; }
+    uint64_t held_until() const { return held_until_; }  // a PDU waits for the next one of its VC; all bits: none does
+    void release(uint64_t tick);  // those that have waited long enough
+    // Report lost PDUs as sent to a host that waits for that; return whether there were some.
+    bool report_lost(uint64_t tick);
     bool takes_singles() const { return takes_singles_; }
     void send_single(uint32_t vc, const Single& cell);
     // A source: PDUs without end, made here.
@@ -86,7 +97,7 @@ class Nic {
     void archive(Archive& a) {  // nothing waits to be copied
         a.same(tx_.size());
         a.same(rx_.size());
-        a(tx_, rx_, to_post_, used_);
+        a(tx_, rx_, to_post_, used_, frames, lost_notices_, held_until_);
         for (uint32_t vc = 0; vc < tx_.size(); ++vc) {
             a(sending_[vc].fetched);
             look_at_first(vc);
@@ -117,6 +128,9 @@ class Nic {
     static constexpr uint32_t FEW = 64;  // VCs whose PDUs, of 9 kB, stay in a cache of 1 MB
     static constexpr uint16_t OAM = 8, SENT = 15;  // an event's status; OAM + PTI
 
+    struct Lost {
+        uint32_t vc, length;
+    };
     struct Post {
         uint32_t vc;
         bool single;
@@ -126,11 +140,14 @@ class Nic {
         std::deque<Single> singles;  // so is theirs
         bool listed = false, used = false;
         uint64_t cells = 0, whole = 0;  // of the PDUs that are sent
+        uint64_t lost = 0, duplicated = 0, reordered = 0;  // PDUs that were treated so
+        std::deque<Pdu> held;           // one that waits for the next one, or none
+        uint64_t held_until = 0;
         uint32_t source_length = 0, source_key = 0;
         uint64_t source_offset = 0;
         int place = -1;
         void archive(Archive& a) {
-            a(queue, singles, listed, used, cells, whole, source_length, source_key, source_offset, place);
+            a(queue, singles, listed, used, cells, whole, lost, duplicated, reordered, held, held_until, source_length, source_key, source_offset, place);
         }
     };
     struct RxVc {
@@ -210,6 +227,10 @@ class Nic {
     Ledger& ledger_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
+    void impair(uint64_t tick, uint32_t vc, Pdu&& pdu);
+
+    std::deque<Lost> lost_notices_;
+    uint64_t held_until_ = ~0ull;
     std::deque<Post> to_post_;  // what the NIC has not begun
 };
 

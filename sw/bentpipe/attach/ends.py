@@ -6,10 +6,10 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from bentpipe.attach import kernel
 from bentpipe.errors import BentpipeError
@@ -20,6 +20,9 @@ __all__ = ["ETHERNET", "KINDS", "End", "Opened", "parse_end"]
 
 ETHERNET: Final = 18
 """Octets of a frame beside the IP packet, at most: two addresses, a VLAN's tag, the type."""
+
+Addresses = Sequence[ipaddress.IPv4Interface | ipaddress.IPv6Interface]
+"""Of an end: IPv4, and IPv6 where that is wanted."""
 
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 
@@ -34,14 +37,23 @@ class Opened:
     transport : Transport
     where : str
         For people.
-    address : str
-        Its IP address with the prefix; ``""``: it has none from here.
+    addresses : tuple of str
+        Its IP addresses with the prefix, IPv4 first; empty: it has none from here.
     """
 
     fd: int
     transport: Transport
     where: str
-    address: str = ""
+    addresses: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """Return the end as results and JSON lines have it."""
+        return {"where": self.where, "address": self.address, "addresses": [*self.addresses]}
+
+    @property
+    def address(self) -> str:
+        """Return the first of them; ``""``: there is none."""
+        return self.addresses[0] if self.addresses else ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class End:
     def carries(self) -> Carries:
         return KINDS[self.kind].carries
 
-    def open(self, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
+    def open(self, stack: ExitStack, mtu: int, addresses: Addresses) -> Opened:
         """Make it; ``stack`` closes it.
 
         Raises
@@ -63,7 +75,7 @@ class End:
         BentpipeError
             It can't be: one line that says why.
         """
-        return KINDS[self.kind].open(self.text, stack, mtu, address)
+        return KINDS[self.kind].open(self.text, stack, mtu, addresses)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.text}"
@@ -86,7 +98,7 @@ def parse_end(text: str, option: str) -> End:
     return End(kind, rest)
 
 
-def _namespace(name: str, stack: ExitStack, mtu: int, address: ipaddress.IPv4Interface) -> Opened:
+def _namespace(name: str, stack: ExitStack, mtu: int, addresses: Addresses) -> Opened:
     """Return a network namespace with an interface eth0; its other end is in a namespace without a name."""
     if (kernel.NAMESPACES / name).exists():
         raise BentpipeError(f"the network namespace {name} already exists; give another name, or: ip netns del {name}")
@@ -105,9 +117,11 @@ def _namespace(name: str, stack: ExitStack, mtu: int, address: ipaddress.IPv4Int
         kernel.offloads_off("eth0")
         kernel.ip("link", "set", "lo", "up")
         kernel.ip("link", "set", "eth0", "mtu", str(mtu))
-        kernel.ip("address", "add", str(address), "dev", "eth0")
+        for address in addresses:
+            more = ["nodad"] if address.version == 6 else []
+            kernel.ip("address", "add", str(address), "dev", "eth0", *more)
         kernel.ip("link", "set", "eth0", "up")
-    return Opened(made.fileno(), Transport.PACKET_SOCKET, f"network namespace {name}", str(address))
+    return Opened(made.fileno(), Transport.PACKET_SOCKET, f"network namespace {name}", tuple(map(str, addresses)))
 
 
 def _quietly(call: Callable[..., object], *arguments: str) -> None:
@@ -116,8 +130,8 @@ def _quietly(call: Callable[..., object], *arguments: str) -> None:
         call(*arguments)
 
 
-def _device(tap: bool) -> Callable[[str, ExitStack, int, ipaddress.IPv4Interface], Opened]:
-    def opened(name: str, stack: ExitStack, mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+def _device(tap: bool) -> Callable[[str, ExitStack, int, Addresses], Opened]:
+    def opened(name: str, stack: ExitStack, mtu: int, _addresses: Addresses) -> Opened:
         device = kernel.open_device(name, tap)
         stack.callback(os.close, device)
         kernel.ip("link", "set", name, "mtu", str(mtu), "up")
@@ -126,13 +140,13 @@ def _device(tap: bool) -> Callable[[str, ExitStack, int, ipaddress.IPv4Interface
     return opened
 
 
-def _interface(name: str, stack: ExitStack, _mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+def _interface(name: str, stack: ExitStack, _mtu: int, _addresses: Addresses) -> Opened:
     made = stack.enter_context(kernel.packet_socket(name, promiscuous=True))
     stack.callback(kernel.offloads_on, name, kernel.offloads_off(name))
     return Opened(made.fileno(), Transport.PACKET_SOCKET, f"interface {name}")
 
 
-def _datagrams(text: str, stack: ExitStack, _mtu: int, _address: ipaddress.IPv4Interface) -> Opened:
+def _datagrams(text: str, stack: ExitStack, _mtu: int, _addresses: Addresses) -> Opened:
     """``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
     local, dash, remote = text.rpartition("-")
     if not dash:
@@ -162,7 +176,7 @@ class _Kind:
     form: str
     carries: Carries
     what: str
-    open: Callable[[str, ExitStack, int, ipaddress.IPv4Interface], Opened]
+    open: Callable[[str, ExitStack, int, Addresses], Opened]
 
 
 KINDS: Final = {

@@ -85,6 +85,8 @@ class Options:
         Keep what is injected.
     subnet : IPv4Network
         In which the hosts of namespaces get their addresses.
+    subnet6 : IPv6Network, optional
+        The same for IPv6; None: they have no such addresses.
     commands : tuple of str, optional
         Of ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
     """
@@ -96,6 +98,7 @@ class Options:
     cpus: tuple[int, ...] = ()
     record: bool = False
     subnet: ipaddress.IPv4Network = SUBNET
+    subnet6: ipaddress.IPv6Network | None = None
     commands: tuple[str, ...] | None = None
 
 
@@ -223,10 +226,10 @@ class Session:
     def open(self) -> Iterator[Session]:
         """Inside, its ends are there."""
         with ExitStack() as stack:
-            addresses = self.options.subnet.hosts()
-            for host, end in self.attached.ends.items():
-                address = ipaddress.IPv4Interface(f"{next(addresses)}/{self.options.subnet.prefixlen}")
-                self.opened[host] = end.open(stack, self._mtu(host), address)
+            prefixes = [self.options.subnet, *([self.options.subnet6] if self.options.subnet6 else [])]
+            for number, (host, end) in enumerate(self.attached.ends.items(), 1):
+                addresses = [ipaddress.ip_interface(f"{each[number]}/{each.prefixlen}") for each in prefixes]
+                self.opened[host] = end.open(stack, self._mtu(host), addresses)
             yield self
 
     def _mtu(self, host: str) -> int:
@@ -246,6 +249,7 @@ class Session:
                 if isinstance(node, Link):
                     node.may_fail()
                     node.may_move()
+                    node.may_impair()
             network.start()
             attachment = self._attach(network, nics, vcs)
             outside = {
@@ -470,7 +474,7 @@ class Session:
 
     def described(self) -> dict[str, Any]:
         """Return what the session is; any thread may ask."""
-        ends = {host: {"where": end.where, "address": end.address} for host, end in self.opened.items()}
+        ends = {host: end.row() for host, end in self.opened.items()}
         return {
             "protocol": VERSION,
             "experiment": self.read.id,
@@ -554,12 +558,11 @@ class Session:
         assert self.attachment is not None
         opened = self.opened.get(host)
         coming = [vc for vc in map(self.experiment.vcs.__getitem__, self.attached.vcs) if vc.path[-1] == host]
-        where, address = (opened.where, opened.address) if opened else ("", "")
+        row = (opened or Opened(-1, Transport.DEVICE, "")).row()
         return {
             "host": host,
             "end": str(self.attached.ends[host]),
-            "where": where,
-            "address": address,
+            **row,
             "delays_ns": {vc.path[0]: self.slack.delays_ps[vc.name] // 1000 for vc in coming},
             **end_row(self.attachment, self.numbers[host]),
         }

@@ -21,7 +21,7 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
 
 @contextmanager
-def own_namespaces(addresses: Mapping[str, str]) -> Iterator[None]:
+def own_namespaces(addresses: Mapping[str, Sequence[str]]) -> Iterator[None]:
     """From now on this process has mounts and names of network namespaces of its own, and ``/etc/hosts`` has these
     addresses by name; if it isn't root, it is so in a user namespace of its own. Others see nothing of that, and
     nothing is left when it ends.
@@ -47,7 +47,7 @@ def own_namespaces(addresses: Mapping[str, str]) -> Iterator[None]:
     with tempfile.NamedTemporaryFile("w", prefix="bentpipe-hosts-") as hosts:
         known = Path("/etc/hosts")
         hosts.write(known.read_text() if known.is_file() else "127.0.0.1 localhost\n")
-        hosts.writelines(f"{address} {name}\n" for name, address in addresses.items())
+        hosts.writelines(f"{each} {name}\n" for name, those in addresses.items() for each in those)
         hosts.flush()
         if known.is_file():
             _mount(hosts.name, str(known), "", _MS_BIND)

@@ -39,6 +39,7 @@ __all__ = [
     "options_of",
     "say_json",
     "session_options",
+    "subnet6_of",
     "subnet_of",
 ]
 
@@ -86,6 +87,7 @@ def session_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--subnet", default="10.111.0.0/24", help="addresses of namespace ends (default: 10.111.0.0/24)"
     )
+    parser.add_argument("--subnet6", metavar="PREFIX", help="IPv6 addresses of namespace ends, too; as fd00:111::/64")
     parser.add_argument("--record", action="store_true", help="record all received packets, for `bentpipe replay`")
     pcap_option(parser)
     engine_option(parser)
@@ -129,6 +131,19 @@ def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
     return subnet
 
 
+def subnet6_of(given: argparse.Namespace) -> ipaddress.IPv6Network | None:
+    """Return the network of ``--subnet6``; None: it isn't given."""
+    if given.subnet6 is None:
+        return None
+    try:
+        subnet = ipaddress.IPv6Network(given.subnet6)
+    except ValueError as error:
+        raise BentpipeError(f"--subnet6 {given.subnet6}: {error}") from None
+    if subnet.prefixlen > 120:
+        raise BentpipeError(f"--subnet6 {given.subnet6}: give it room for 255 hosts, /120 or more")
+    return subnet
+
+
 def options_of(given: argparse.Namespace) -> Options:
     """Return the session's settings from the command line."""
     from bentpipe.attach.session import Options
@@ -150,6 +165,7 @@ def options_of(given: argparse.Namespace) -> Options:
         cpus=cpus,
         record=given.record,
         subnet=subnet_of(given),
+        subnet6=subnet6_of(given),
     )
 
 
@@ -250,11 +266,11 @@ def _run(given: argparse.Namespace) -> int:
 
 def _say_ends(given: argparse.Namespace, session: Session) -> None:
     """Say where the ends are, now that packets pass."""
-    ends = {host: {"where": end.where, "address": end.address} for host, end in session.opened.items()}
+    ends = {host: end.row() for host, end in session.opened.items()}
     if say_json(given, {"kind": "begin", "ends": ends, "slack": session.text}):
         return
     for host, end in session.opened.items():
-        print(f"{host}: {end.where}{f', {end.address}' if end.address else ''}")
+        print(f"{host}: {', '.join((end.where, *end.addresses))}")
     print(f"{session.text}\nAttached; Ctrl-C ends it.", flush=True)
 
 

@@ -7,7 +7,15 @@ import os
 import sys
 from dataclasses import replace
 
-from bentpipe.commands.attach import carry_on, experiment_of, json_lines, options_of, session_options, subnet_of
+from bentpipe.commands.attach import (
+    carry_on,
+    experiment_of,
+    json_lines,
+    options_of,
+    session_options,
+    subnet6_of,
+    subnet_of,
+)
 from bentpipe.commands.command import Command
 from bentpipe.errors import BentpipeError
 
@@ -28,8 +36,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(given: argparse.Namespace) -> int:
     from bentpipe.attach.shell import Commands, own_namespaces
 
-    first, second, *_ = subnet_of(given).hosts()
-    with own_namespaces({"a": str(first), "b": str(second)}):  # a process with threads gets no user namespace
+    subnet6 = subnet6_of(given)
+    prefixes = [subnet_of(given), *([subnet6] if subnet6 else [])]
+    addresses = {name: [str(each[number]) for each in prefixes] for number, name in enumerate("ab", 1)}
+    with own_namespaces(addresses):  # a process with threads gets no user namespace
         from bentpipe.attach.ends import End
         from bentpipe.attach.session import Session
 

@@ -7,11 +7,12 @@
     events (changes in the run by events and requests, with the tick from which each holds and its ``source``),
     profiles (the files that settings followed), rates (from each time on, ``at_s``, at which
     any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
-    (for each VC its PDUs sent, delivered, with EFCI among those, and all others by where and why; ``cells``: its cells
-    sent, received, errored, misinserted, tagged, and lost by where and why; ``cdv``, where it is measured: contract,
-    cells, non-conforming ones, greatest and least 1-point CDV), ports (of each port of a switch the cells
-    that came for it, those dropped by reason, their delays where there are histograms), losses (null without
-    ``record.losses``: lost cells ``recorded``, and ``left_out``), counters, oam
+    (for each VC its PDUs sent, delivered, ``repeated`` and ``duplicated`` ones, with EFCI among those, and all
+    others by where and why; ``cells``: its cells sent, received, errored, misinserted, duplicated, tagged, and lost
+    by where and why; ``cdv``, where it is measured: contract, cells, non-conforming ones, greatest and least
+    1-point CDV), ports (of each port of a switch the cells that came for it, those dropped by reason, their delays
+    where there are histograms), losses (null without ``record.losses``: lost cells ``recorded``, and ``left_out``),
+    counters, oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
     the loss ratio, by splitting and of the plain run, and each level:
     :func:`bentpipe.results.splitting.sum_up_trees`), theory (with ``ours``, ``low``, ``high``, ``half``,

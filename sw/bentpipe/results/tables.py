@@ -285,6 +285,7 @@ DROP_TITLES: Final = {
     "listed": "listed losses",
     "outage": "outage",
     "burst": "bursts of losses",
+    "pattern": "pattern of losses",
     "line": "lost on the line",
     "unknown": "unknown VC",
 }

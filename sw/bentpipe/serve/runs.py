@@ -6,18 +6,22 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from bentpipe.attach.control import SOCKET
 from bentpipe.errors import BentpipeError
 from bentpipe.report.figures import figures_of
 from bentpipe.report.html import link, page, section
 from bentpipe.report.run import run_parts
 from bentpipe.report.verdict import Verdict, run_verdict, several_verdict, sweep_verdict
 from bentpipe.results.folder import is_held, read_above, read_so_far
+from bentpipe.serve.api import PREFIX
 
-__all__ = ["Entry", "Runs", "find_runs", "index_page", "index_rows", "live_news", "live_page"]
+__all__ = ["Entry", "Runs", "find_runs", "index_page", "index_rows", "live_news", "live_page", "sessions_of"]
 
 _DEEP: Final = 3
 """So many folders down runs are looked for."""
@@ -89,6 +93,15 @@ def find_runs(folder: Path, deep: int = _DEEP) -> Iterator[Path]:
                 yield from find_runs(path, deep - 1)
 
 
+def sessions_of(runs: Runs) -> list[str]:
+    """Return the paths of the run folders in which a session with real hosts goes on."""
+    return [
+        entry.goes_on
+        for entry in runs.entries()
+        if entry.goes_on is not None and (runs.root / entry.goes_on / ".running" / SOCKET).is_socket()
+    ]
+
+
 def _at(path: str, rest: str) -> str:
     return "/" + "/".join([rest.split("/")[0], *([quote(path)] if path != "." else []), *rest.split("/")[1:]])
 
@@ -142,6 +155,7 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
     ]
     news = html.escape(_at(path, "news"))
     sections = [
+        section("Settings", "settings", _controls(path)) if "attached" in summary else "",
         section("Over time", "over-time", f'<div class="figures" data-figures data-live="{news}"></div>'),
         section("Real hosts", "real-hosts", '<div id="attached-now"></div>') if "attached" in summary else "",
         section("Network", "network", '<div id="network-now"></div>'),
@@ -149,6 +163,17 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
         section("PDUs lost, cells dropped", "losses", '<div id="losses-now"></div>'),
     ]
     return page(f"{summary['id']}: live", head, sections, connect=True)
+
+
+@cache
+def _script() -> str:
+    return (files("bentpipe.serve") / "controls.js").read_text(encoding="utf-8")
+
+
+def _controls(path: str) -> str:
+    """Return the place of a session's controls, and what fills it."""
+    to = html.escape("/" + "/".join((PREFIX, "sessions", quote(path))))
+    return f'<div id="controls" data-session="{to}"></div><p id="told" role="status"></p><script>{_script()}</script>'
 
 
 def live_news(folder: Path, path: str) -> dict[str, Any]:

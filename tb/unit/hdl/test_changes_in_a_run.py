@@ -53,6 +53,10 @@ OTHERS = {
     "delay_ps": 7_000_000_000,
     "ber": 1e-6,
     "outage": True,
+    "duplicate": 0.25,
+    "misinsert": 3.0,
+    "lose": 2,
+    "lose_of": 77,
     "policy": "tail",
     "epd_threshold": 70,
     "clp_threshold": 50,
@@ -105,7 +109,7 @@ def test_all_of_a_vc_that_may_change_is_written(name):
 
 @pytest.mark.parametrize("name", [name for name, field in LinkSettings.model_fields.items() if in_run(field)])
 def test_all_of_a_link_that_may_change_is_written(name):
-    driver = LinkDriver(Recorder(), faults=1)
+    driver = LinkDriver(Recorder(), faults=1, pattern=1, extra=1)
     before, after = LinkSettings(), LinkSettings(**{name: OTHERS[name]})
     assert written(driver, lambda d: d.apply(before), lambda d: d.apply(after))
 

@@ -65,6 +65,19 @@ def test_shares_are_those_of_the_distribution(kind):
         assert abs(share - wanted) < Z99 * math.sqrt(wanted * (1 - wanted) / cells) + 0.5 / 256, (at, share, wanted)
 
 
+def test_shares_are_those_of_a_histogram():
+    """Each delay has its weight, but for the straight lines between points of the table."""
+    weights = {10: 3.0, 25: 0.0, 40: 5.0, 90: 2.0}
+    rows = tuple((round(ticks * TICK_PS), weight) for ticks, weight in weights.items())
+    settings = LinkSettings(variation=VariationSettings(distribution="histogram", histogram=rows))
+    cells = 2500
+    *found, _ = delays(settings, WIDTHS[0], cells, 5000)
+    for ticks, weight in weights.items():
+        share, wanted = found.count(ticks) / cells, weight / 10
+        assert abs(share - wanted) <= Z99 * math.sqrt(wanted * (1 - wanted) / cells) + 2 / 256, (ticks, share)
+    assert min(found) == 10 and max(found) == 90
+
+
 def test_both_widths_draw_the_same():
     settings = LinkSettings(variation=VariationSettings(distribution="exponential", mean_ps=round(MEAN)))
     wide, narrow = (delays(settings, width, 100, 3) for width in WIDTHS)

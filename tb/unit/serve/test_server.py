@@ -93,9 +93,9 @@ def test_this_machine_has_several_names(ask, host):
     assert ask("/", host)[0] == 200
 
 
-def test_nothing_can_be_changed(ask):
-    for method in ("POST", "PUT", "DELETE"):
-        assert ask("/", method=method)[0] == 501
+def test_nothing_but_sessions_can_be_changed(ask):
+    for method, status in (("POST", 411), ("PUT", 501), ("DELETE", 501)):
+        assert ask("/", method=method)[0] == status
     assert ask("/", method="HEAD")[::2] == (200, "")
 
 
@@ -148,7 +148,10 @@ def test_folders_of_other_versions_are_left_out(ask, folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--address", "0.0.0.0"], "--address 0.0.0.0: not a loopback address; runs are shown on this machine only"),
+        (
+            ["--address", "0.0.0.0"],
+            "--address 0.0.0.0: not a loopback address; give --token FILE with 16 characters or more",
+        ),
         (["--address", "192.168.0.1"], "not a loopback address"),
         (["--address", "localhost"], "--address localhost: not an IP address; give 127.0.0.1 or ::1"),
         (["--port", "65536"], "--port 65536: out of range 0..65535"),

@@ -29,6 +29,10 @@ class LinkOption(Registered):
         What the part may be; 0 is without the option.
     range : str
         The values in words.
+    everywhere : bool
+        The register map of every link tells its part of the shape; else only that of a link that has it.
+    title : str
+        What a link without it is built without, in words.
     """
 
     name: ClassVar[str] = ""
@@ -37,10 +41,17 @@ class LinkOption(Registered):
     excludes: ClassVar[Collection[str]] = ()
     values: ClassVar[Collection[int]] = (0, 1)
     range: ClassVar[str] = "0 or 1"
+    everywhere: ClassVar[bool] = True
+    title: ClassVar[str] = ""
 
     def registers(self) -> tuple[Register, ...]:
         """Return those of a link that has it."""
         return ()
+
+    def wanted(self, settings: Any) -> bool:
+        """Return whether ``LinkSettings`` ask for it; of options with a ``title``."""
+        del settings
+        return False
 
     def seed(self, csr: Registers, start: ErrorStart) -> None:
         """Write where its random numbers start; everything is off."""
@@ -58,11 +69,14 @@ class LinkOption(Registered):
 
     def refuse(self, settings: Any) -> None:
         """Raise ValueError where ``LinkSettings`` ask for it, and the link is built without it."""
+        if self.wanted(settings):
+            raise ValueError(f"this link is built without {self.title}")
 
     def begin(self, csr: Registers, settings: Any, start: ErrorStart) -> None:
         """Write where its first errors are, after :meth:`apply`."""
 
     def counters(self, csr: Registers) -> dict[str, Any]:
-        """Return its counters; those of cells that it takes out begin with ``drop_``."""
+        """Return its counters; those of cells that it takes out begin with ``drop_``, of cells that it makes with
+        ``made_``."""
         del csr
         return {}

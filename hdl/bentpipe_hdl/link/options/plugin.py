@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Module, Value
 
 from bentpipe_hdl.csr import CsrMap
-from bentpipe_hdl.link.datapath import Datapath
+from bentpipe_hdl.link.datapath import Datapath, Offer
 from bentpipe_hdl.link.options.base import LinkOption
 from bentpipe_hdl.slot import Slot
 
@@ -30,6 +30,10 @@ class LinkPlugin:
         Cells may not go by the link; there after :meth:`build`.
     memory_of_cells : object or None
         What holds cells for the delay: has ``wide`` and ``narrow``, which the datapaths call.
+    cut : Value or None
+        The line is interrupted; there after :meth:`build`.
+    offer : Offer or None
+        A cell that the plugin makes, for a tick in which none comes in; there after :meth:`build`.
     due, works : Value or None
         The first tick in which it has work of its own; it has some now. There after :meth:`lose`.
     """
@@ -38,6 +42,8 @@ class LinkPlugin:
     bad: Value | None = None
     acts: Value | None = None
     memory_of_cells: Any = None
+    cut: Value | None = None
+    offer: Offer | None = None
     due: Value | None = None
     works: Value | None = None
 
@@ -56,6 +62,9 @@ class LinkPlugin:
         """Return whether the cell is taken out: ``gone`` by plugins before, or for more."""
         del path
         return gone
+
+    def sent(self, path: Datapath) -> None:
+        """Look at what leaves, once that is made; ``path.leaving`` are the words, at 32 bits."""
 
 
 def plugins_of(options: Mapping[LinkOption, int]) -> list[LinkPlugin]:

@@ -69,6 +69,8 @@ class Reconfigurator:
                     cast("Switch", self._nodes[new.name]).change_port(
                         number, port.rate_bps, port.settings, written=written
                     )
+        for old, new in _other(before.hosts, event.network.hosts):
+            self._change(new.name, old.interface, new.interface)
         for number, (old, new) in enumerate(zip(before.vps, event.network.vps, strict=True)):
             for way in (0, 1) if old != new else ():
                 self._network.change_vp(2 * number + way, new.settings)

@@ -40,7 +40,9 @@ def make_ledger(
     """The network's accounts with what hosts dropped before and behind it, one row a VC, as ``result.json`` has it.
 
     A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
-    as whole, and ``lost`` all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    as whole, ``repeated`` duplicates of these, ``duplicated`` those that
+    the source's interface sent twice, and ``lost`` all others by ``where`` and ``why``; those under way at the end have
+    no ``where``.
     ``congested`` are those of whose cells the last came with EFCI. ``cells`` are the cells of its PDUs
     (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them. ``cdv`` is there only if the VC's
     1-point CDV is measured: the contract and :class:`~bentpipe_sim.arrival_monitor.ArrivalCounts`.
@@ -65,6 +67,8 @@ def make_ledger(
                 "flows": [f.name for f in experiment.flows if index in (f.vc, f.return_vc)],
                 "sent": sent,
                 "delivered": delivered,
+                "repeated": account.repeated,
+                "duplicated": account.duplicated,
                 "congested": hosts[account.sink].congested.get(account.vc, 0),
                 "lost": [{"where": where, "why": why, "pdus": pdus} for (where, why), pdus in sorted(lost.items())],
                 "cells": _cells(account.cells),

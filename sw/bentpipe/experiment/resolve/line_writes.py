@@ -21,6 +21,9 @@ __all__ = ["LineWriter", "quantity_of_line"]
 _BURSTS: Final = {key_of(name): (name, quantity_of(field)) for name, field in BurstSettings.model_fields.items()}
 
 
+_BOTH_WAYS: Final = {name: quantity_of(LinkSettings.model_fields[name]) for name in LinkSettings.SIMPLE}
+"""Keys with one number for both directions."""
+
 _DELAY: Final = quantity_of(LinkSettings.model_fields["delay_ps"])
 
 
@@ -28,7 +31,7 @@ def quantity_of_line(key: str) -> Quantity | None:
     """Return the quantity of a key of a line that can be written so; None: it has none."""
     if key.startswith("bursts."):
         return _BURSTS.get(key.removeprefix("bursts."), ("", None))[1]
-    return {"ber": BER, "rate": CELL_RATE, "delay": _DELAY}.get(key)
+    return {"ber": BER, "rate": CELL_RATE, "delay": _DELAY, **_BOTH_WAYS}.get(key)
 
 
 class LineWriter:
@@ -126,9 +129,13 @@ class LineWriter:
             "ber": [*line.ber], "outage": [*line.outage], "rate": [*line.rates_bps], "delay_ps": [*line.delays_ps],
         }  # fmt: skip
         bursts: dict[str, Any] = {}
+        others: dict[str, Any] = {}
         for _, member, end, value in writes:
             if member.startswith("bursts."):
                 bursts[member[7:]] = value
+            elif member in _BOTH_WAYS:
+                if value != getattr(line.ways[0], member):
+                    others[member] = value
             elif end is not None and line.looped:
                 return None
             else:
@@ -147,6 +154,8 @@ class LineWriter:
             if (ber, outage) != (line.ber, line.outage):
                 framing = SonetSettings.part_of(framing, ber=ber, outage=outage)
             faults = [(way.ber, way.outage) for way in ways]
+        if others:
+            ways = (LinkSettings.part_of(ways[0], **others), LinkSettings.part_of(ways[1], **others))
         if bursts or delays != line.delays_ps or faults != [(way.ber, way.outage) for way in ways]:
             ways = (_way(ways[0], *faults[0], delays[0], bursts), _way(ways[1], *faults[1], delays[1], bursts))
         if ways is line.ways and framing is line.framing and rates == line.rates_bps:

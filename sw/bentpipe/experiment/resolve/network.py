@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.experiment.document.source import ConfigProblem, Problems
@@ -16,6 +17,7 @@ from bentpipe.experiment.document.tables import (
     SwitchTable,
 )
 from bentpipe.experiment.resolve.clocks import draw_clocks
+from bentpipe.experiment.resolve.delays import read_variation
 from bentpipe.experiment.resolve.specs import HostSpec, LineSpec, NetworkSpec, PortSpec, SwitchSpec
 from bentpipe.hosts.clock import clock_period_ps
 from bentpipe.hosts.config import HostConfig, HostSettings
@@ -51,7 +53,7 @@ def read_network(document: Document, seed: int, problems: Problems) -> NetworkSp
     hosts = []
     for name, line in table.lines.items():
         with problems.gathered():
-            lines.append(_line(name, line, table, ports, seed))
+            lines.append(_line(name, line, table, ports, seed, problems.source.folder))
     for name, host in table.hosts.items():
         with problems.gathered():
             hosts.append(_host(name, host, document, ports, seed, problems.source.defaults))
@@ -139,7 +141,7 @@ def _clocks(own: float | None, network: NetworkTable, seed: int, name: str) -> t
     return draw_clocks(seed, name, network.clock_tolerance_ppm if own is None else own)
 
 
-def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed: int) -> LineSpec:
+def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed: int, folder: Path | None) -> LineSpec:
     place = f"network.lines.{name}"
     first, second = line.ends
     faces = (first,) if first == second else (first, second)
@@ -176,8 +178,9 @@ def _line(name: str, line: LineTable, network: NetworkTable, ports: _Ports, seed
     if kind == "sonet":  # the frames have the errors
         both = {"ber": line.errors, "outage": line.outages, "ppm": line.ppm}
         framing, faults = SonetSettings.of_read({"sts": SONET_RATES[rate], **both}), [(0.0, False)] * 2
+    variation = read_variation(line.variation, f"{place}.variation.file", folder)
     out, back = (
-        LinkSettings.part_of(line, ber=ber, outage=outage, delay_ps=delay_ps)
+        LinkSettings.part_of(line, ber=ber, outage=outage, delay_ps=delay_ps, variation=variation)
         for (ber, outage), delay_ps in zip(faults, line.delays, strict=True)
     )
     return LineSpec(name, (first, second), rates, clocks, (out, back), framing)

@@ -9,12 +9,14 @@ from pydantic import Field, model_validator
 
 from bentpipe_hdl.bit_errors import GAP_BITS, ErrorStart, scale_of, scale_of_length
 from bentpipe_hdl.link.options.base import LinkOption
-from bentpipe_hdl.link.registers import GONE
 from bentpipe_hdl.registers import Register, Registers
 from bentpipe_hdl.settings import BER, IN_RUN, NUMBER, SHARE, TIME, Settings, wrong
 from bentpipe_hdl.ticks import TICK_PS
 
-__all__ = ["LOSS_ONE", "OPTION", "BurstSettings"]
+__all__ = ["LOSS_ONE", "LOST", "OPTION", "BurstSettings"]
+
+LOST: Final = ("outage", "burst")
+"""Why the option takes cells out; both are in ``GONE``."""
 
 LOSS_ONE: Final = 1 << 31
 """Of the registers ``loss``: every cell."""
@@ -136,7 +138,7 @@ class Faults(LinkOption):
 
     def counters(self, csr: Registers) -> dict[str, Any]:
         found = {"bad_cells": csr.bad_cells, "bad_states": csr.bad_states}
-        return found | {f"drop_{why}": getattr(csr, f"lost_{why}") for why in GONE[1:]}
+        return found | {f"drop_{why}": getattr(csr, f"lost_{why}") for why in LOST}
 
 
 OPTION: Final = Faults()

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In
 from bentpipe_hdl.cell import NEVER, TIME_BITS, TimeSignature, due_tick
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.gap import Gap, xorshift
+from bentpipe_hdl.link.options.faults.control import LOST
 from bentpipe_hdl.link.registers import GONE
 from bentpipe_hdl.slot import Slot
 
@@ -68,7 +69,7 @@ class Faults:
         self.acts = self.outage | self._enable | self.bad
         self.due = Mux(timed, due_tick(self._until), NEVER)
         self.works = timed & (self._restart | self._counts_cells)
-        self._counts = {name: Signal(32, name=name) for name in ("bad_cells", "bad_states", *GONE[1:])}
+        self._counts = {name: Signal(32, name=name) for name in ("bad_cells", "bad_states", *LOST)}
         for name, count in self._counts.items():
             csr.status(name if name in ("bad_cells", "bad_states") else f"lost_{name}", count)
 

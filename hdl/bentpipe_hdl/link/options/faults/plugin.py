@@ -20,7 +20,7 @@ class Faults(LinkPlugin):
     def build(self, m, slot, csr, link):
         self._link = link
         self.part = Part(m, slot, csr, link.time)
-        self.bad, self.acts = self.part.bad, self.part.acts
+        self.bad, self.acts, self.cut = self.part.bad, self.part.acts, self.part.outage
 
     def lose(self, path, gone):
         gone, why = self.part.decide(path.taken, gone)

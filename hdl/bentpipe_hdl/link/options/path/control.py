@@ -27,7 +27,7 @@ class MovingPath(LinkOption):
     """A link whose delay may change while cells are under way."""
 
     name = "path"
-    place = 4
+    place = 9
     excludes = ("delay_cells",)
 
     def registers(self) -> tuple[Register, ...]:

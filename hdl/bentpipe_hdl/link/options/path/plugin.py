@@ -25,7 +25,7 @@ class Path(LinkPlugin):
 
     def lose(self, path, gone):
         """Run after all other plugins: ``gone`` is final."""
-        self.part.send(path.taken & ~gone, path.errors.delay, path.later)
+        self.part.send(path.carried & ~gone, path.errors.delay, path.later)
         return gone
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import NormalDist
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -26,18 +27,28 @@ _LEAST: Final = 1 / (4 * POINTS)
 """Instead of the probabilities 0 and 1, whose quantiles may be infinite: this one and the rest."""
 
 
+_WEIGHT: Final = NUMBER.within(0.0, 1e15, name="weight")
+
+
 class VariationSettings(Settings):
     """Additional delay of each cell: independent random times."""
 
-    distribution: Literal["uniform", "normal", "exponential", "pareto"] = Field(
-        description="uniform (0 to twice the mean), normal (not below 0), exponential, or pareto"
+    distribution: Literal["uniform", "normal", "exponential", "pareto", "histogram"] = Field(
+        description="uniform (0 to twice the mean), normal (not below 0), exponential, pareto, or histogram"
     )
-    mean_ps: Annotated[int, TIME.within(0, "500 ms")] = Field(description="mean of the additional delay")
+    mean_ps: Annotated[int, TIME.within(0, "500 ms")] | None = Field(
+        default=None, description="mean of the additional delay; not of a histogram, which has its own"
+    )
     deviation_ps: Annotated[int, TIME.within(0, "500 ms")] | None = Field(
         default=None, description="standard deviation, of the normal distribution"
     )
     shape: Annotated[float, NUMBER.within(1.01, 100.0, name="shape")] | None = Field(
         default=None, description="shape of the Pareto distribution, above 1"
+    )
+
+    file: str | None = Field(default=None, description="of a histogram: CSV file with the columns `delay` and `weight`")
+    histogram: tuple[tuple[Annotated[int, TIME.within(0, "500 ms")], Annotated[float, _WEIGHT]], ...] | None = Field(
+        default=None, description="a histogram itself, instead of `file`: delays and weights"
     )
 
     @model_validator(mode="after")
@@ -46,6 +57,13 @@ class VariationSettings(Settings):
             given = getattr(self, "deviation_ps" if key == "deviation" else key)
             if (self.distribution == kind) != (given is not None):
                 raise wrong(f"{key!r} goes with distribution = {kind!r}, which needs it", key)
+        drawn = self.distribution == "histogram"
+        if (self.mean_ps is None) != drawn:
+            raise wrong("a histogram has a mean of its own" if drawn else "the distribution needs its mean", "mean")
+        if drawn != ((self.file is None) != (self.histogram is None)) or (self.file and self.histogram):
+            raise wrong("give either 'file' or 'histogram' with distribution = 'histogram', and neither without it")
+        if self.histogram is not None and not sum(weight for _, weight in self.histogram):
+            raise wrong("a histogram has a weight above 0", "histogram")
         return self
 
     def quantiles(self) -> list[float]:
@@ -53,7 +71,9 @@ class VariationSettings(Settings):
         return [max(0.0, self._quantile()(min(max(k / POINTS, _LEAST), 1 - _LEAST))) for k in range(POINTS + 1)]
 
     def _quantile(self) -> Callable[[float], float]:
-        mean = float(self.mean_ps)
+        if self.distribution == "histogram":
+            return _steps(self.histogram or ((0, 1.0),))
+        mean = float(self.mean_ps or 0)
         if self.distribution == "uniform":
             return lambda p: 2 * mean * (0 if p <= _LEAST else 1 if p >= 1 - _LEAST else p)
         if self.distribution == "exponential":
@@ -63,6 +83,18 @@ class VariationSettings(Settings):
             return lambda p: scale * (1 if p <= _LEAST else 1 - p) ** (-1 / shape)
         deviation = float(self.deviation_ps or 0)
         return NormalDist(mean, deviation).inv_cdf if deviation else lambda _: mean
+
+
+def _steps(histogram: Sequence[tuple[int, float]]) -> Callable[[float], float]:
+    """Return the quantiles of a histogram: the least delay that a share of the weights does not exceed."""
+    rows = sorted((delay, weight) for delay, weight in histogram if weight > 0)
+    shares = [*accumulate(weight for _, weight in rows)]
+
+    def quantile(share: float) -> float:
+        share = 0.0 if share <= _LEAST else 1.0 if share >= 1 - _LEAST else share
+        return float(rows[min(bisect_left(shares, share * shares[-1] * (1 - 1e-12)), len(rows) - 1)][0])
+
+    return quantile
 
 
 class ReorderSettings(Settings):

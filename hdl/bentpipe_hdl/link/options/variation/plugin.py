@@ -13,7 +13,7 @@ class Variation(LinkPlugin):
         self.part = Part(m, slot, csr)
 
     def lose(self, path, gone):
-        path.later = self.part.draw(path.taken)
+        path.later = self.part.draw(path.carried)
         return gone
 
 
