@@ -322,9 +322,11 @@ class Pacer(wiring.Component):
         lag = Signal(KEY_BITS)
         comes, keeps, accepts, key = Signal(), Signal(), Signal(), Signal(KEY_BITS)
         after, longest = self._second(m, slot, fetched_vc, period, current) if self._sustained else (None, period)
+        # Narrow: the comparison as a sum of three, beside the difference and not behind it
+        is_near = lag[:PERIOD_BITS] <= longest if slot.wide else ~(earliest + longest - leaf.key)[KEY_BITS - 1]
         m.d.comb += [
             lag.eq(leaf.key - earliest),
-            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= longest)),  # in a period at most
+            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & is_near),  # in a period at most
             keeps.eq(Mux(sends, ~lag[-1], (current & comes) | leaf.valid if self._singles else current & comes)),
         ]
         with m.If(posts):
@@ -394,7 +396,12 @@ class Pacer(wiring.Component):
             slot.settle(value, f"{name}_held")
             for name, value in (("gap", gap), ("eligible", eligible), ("decides", decides))
         )
-        when = due_tick(Mux(goes, line.soonest, (line.soonest + ~wait)[:TIME_BITS]))
+        soonest, later = line.soonest, (line.soonest + ~wait)[:TIME_BITS]
+        if slot.wide:
+            when = due_tick(Mux(goes, soonest, later))
+        else:  # the same, with both sums compared with NEVER beside each other
+            never = Mux(goes, soonest == NEVER, (soonest ^ wait)[:TIME_BITS] == 0)
+            when = Mux(goes, soonest, later) & Cat(~never, Const(-1, TIME_BITS - 1))
         with m.If(commit if slot.wide else slot.clock(12)), m.If(decided):
             m.d.sync += self.due.eq(when)
             with m.If(~first.valid):
