@@ -46,7 +46,7 @@ struct Dp16kd {
     enum Mode { NORMAL, WRITETHROUGH, READBEFOREWRITE };
     struct Pins {
         unsigned address, data;  // 14 and 18 bits
-        Bit clock_enable, write_enable, is_chosen;
+        Bit clock_enable, write_enable, is_chosen, reset;
     };
     struct Write {  // the bits that a port writes, of up to four octets
         unsigned first, count;
@@ -99,13 +99,15 @@ struct Dp16kd {
         put(write_a, a, width_a, width_a == 36 ? a.data | uint64_t(b.data) << 18 : a.data);
         if (!is_pair) put(write_b, b, width_b, b.data);
         if (is_on_a) out_a = output(out_a, old_a, a, width_a, mode_a);
-        if (!is_on_b) return;
-        if (is_pair) {
+        if (is_on_b && is_pair) {
             if (width_b == 36) out_a = old_b & 0x3FFFF;
             out_b = width_b == 36 ? old_b >> 18 : old_b;
-        } else {
+        } else if (is_on_b) {
             out_b = output(out_b, old_b, b, width_b, mode_b);
         }
+        // The reset of an output, with or without its clock enable
+        if (width_b == 36 ? b.reset : a.reset) out_a = 0;
+        if (b.reset) out_b = 0;
     }
 
     uint64_t output(uint64_t before, uint64_t old, const Pins &pins, unsigned width, Mode mode) const {

@@ -184,12 +184,15 @@ class Netlist:
     def _memory(self, cell: _Cell) -> None:
         one, pins = f"memories[{cell.index}]", []
         for port in "AB":
-            cell.clocked(f"CLK{port}")
-            if cell.given(f"RST{port}", 0) != 0:
-                raise Refused(f"{cell.name}: has RST{port}, which the model lacks")
+            (enable,) = cell.nets(f"CE{port}")
+            if enable:  # a port that is never used may have no clock
+                cell.clocked(f"CLK{port}")
+            reset = cell.given(f"RST{port}", 0)
+            if reset and cell.word("RESETMODE") != "SYNC":
+                raise Refused(f"{cell.name}: has an asynchronous reset, which the model lacks")
             address, data = (cell.nets(*(f"{n}{port}{k}" for k in range(size))) for n, size in (("AD", 14), ("DI", 18)))
-            enable, writes, *chosen = cell.nets(f"CE{port}", f"WE{port}", *(f"CS{port}{k}" for k in range(3)))
-            pins.append(f"{{{_number(address)}, {_number(data)}, v[{enable}], v[{writes}], Bit(!({_number(chosen)}))}}")
+            writes, *chosen = cell.nets(f"WE{port}", *(f"CS{port}{k}" for k in range(3)))
+            pins.append(f"{{{_number(address)}, {_number(data)}, v[{enable}], v[{writes}], Bit(!({_number(chosen)})), v[{reset}]}}")
             self.starts.append(f"{one}.width_{port.lower()} = {cell.number(f'DATA_WIDTH_{port}')};")
             self.starts.append(f"{one}.mode_{port.lower()} = Dp16kd::{cell.word(f'WRITEMODE_{port}')};")
             for k in range(18):

@@ -148,7 +148,7 @@ class _Memory:
             return [row * width + k for k in range(width)]
         return [(row * width + k) // 8 * 9 + (row * width + k) % 8 for k in range(width)]
 
-    def clock(self, addresses: Any, data: Any, enables: Any, writes: Any, selects: Any) -> None:
+    def clock(self, addresses: Any, data: Any, enables: Any, writes: Any, selects: Any, resets: Any) -> None:
         """A clock; each of its inputs is that of A, and that of B."""
         chosen = [not each for each in selects]
         pair = 36 in self.widths
@@ -178,6 +178,9 @@ class _Memory:
         for put in puts:
             for place, value in put.items():
                 self.bits[place] = value
+        for port in (0, 1):
+            for bit in range(18) if resets[1 if self.widths[1] == 36 else port] else ():
+                self.out[18 * port + bit] = 0
 
 
 _NARROW = (1, 2, 4, 9, 18)
@@ -193,21 +196,22 @@ def _choice(rng: random.Random) -> Iterator[dict[str, int]]:
             "dia": rng.getrandbits(18), "dib": rng.getrandbits(18),
             "cea": rng.random() < 0.8, "ceb": rng.random() < 0.8, "wea": rng.getrandbits(1), "web": rng.random() < 0.3,
             "csa": rng.choice((0, 0, 0, 5)), "csb": rng.choice((0, 0, 0, 1)),
+            "rsta": rng.random() < 0.1, "rstb": rng.random() < 0.1,
         }  # fmt: skip
 
 
 def test_block_memories_do_what_the_guide_says(tmp_path: Path) -> None:
     rng, module, models = random.Random(2), _Module(), []
-    sizes = {"ad": 14, "di": 18, "ce": 1, "we": 1, "cs": 3}
+    sizes = {"ad": 14, "di": 18, "ce": 1, "we": 1, "cs": 3, "rst": 1}
     pins = {name + port: module.port(name + port, size, "input") for name, size in sizes.items() for port in "ab"}
     for k, widths in enumerate(_WIDTHS):
         modes = tuple(rng.choice(("NORMAL", "WRITETHROUGH", "READBEFOREWRITE")) for _ in "AB")
         out = {port: module.port(f"do{port}{k}", 18, "output") for port in "ab"}
-        connections: dict[str, Any] = {"CLKA": [2], "CLKB": [2], "RSTA": ["0"], "RSTB": ["0"]}
+        connections: dict[str, Any] = {"CLKA": [2], "CLKB": [2]}
         for name in ("ad", "di", "cs"):
             for port in "ab":
                 connections |= {f"{name}{port}{bit}".upper(): [net] for bit, net in enumerate(pins[name + port])}
-        connections |= {f"{name}{port}".upper(): pins[name + port] for name in ("ce", "we") for port in "ab"}
+        connections |= {f"{name}{port}".upper(): pins[name + port] for name in ("ce", "we", "rst") for port in "ab"}
         connections |= {f"DO{port}{bit}".upper(): [net] for port in "ab" for bit, net in enumerate(out[port])}
         parameters = {f"DATA_WIDTH_{port}": f"{width:032b}" for port, width in zip("AB", widths, strict=True)}
         parameters |= {f"WRITEMODE_{port}": mode for port, mode in zip("AB", modes, strict=True)}
@@ -226,7 +230,7 @@ def test_block_memories_do_what_the_guide_says(tmp_path: Path) -> None:
                     assert found >> bit & 1 == value, (model.widths, model.modes, bit)
                     compared[k] += value
             pairs = {name: (given[name + "a"], given[name + "b"]) for name in sizes}
-            model.clock(pairs["ad"], pairs["di"], pairs["ce"], pairs["we"], pairs["cs"])
+            model.clock(*pairs.values())
         node.edge()
     assert min(compared) > 100
 
