@@ -66,8 +66,8 @@ class SdramTimes:
 
 
 class SdramSignature(wiring.Signature):
-    """The chip's pins, as the controller drives them; CKE is high, CS and DQM are low. The chip takes them with the next
-    edge.
+    """The chip's pins, as the controller drives them; CKE is high, CS and DQM are low. The chip takes them with the
+    next edge.
 
     Members
     -------
@@ -171,9 +171,9 @@ class _Box(wiring.Component):
 class SdramFifos(wiring.Component):
     """FIFOs of records in one SDRAM, each in a part of its own.
 
-    A record that finds nothing of its FIFO in the SDRAM goes past it; so a short FIFO is fast: with two FIFOs at OC-3c a
-    record can be taken 200 clocks after its first word at the latest. A record in the SDRAM is written in one burst and
-    read in one, each of some 43 clocks. Bursts are given in turn.
+    A record that finds nothing of its FIFO in the SDRAM goes past it; so a short FIFO is fast: with two FIFOs at OC-3c
+    a record can be taken 200 clocks after its first word at the latest. A record in the SDRAM is written in one burst
+    and read in one, each of some 43 clocks. Bursts are given in turn.
 
     Parameters
     ----------

@@ -192,7 +192,8 @@ class Netlist:
                 raise Refused(f"{cell.name}: has an asynchronous reset, which the model lacks")
             address, data = (cell.nets(*(f"{n}{port}{k}" for k in range(size))) for n, size in (("AD", 14), ("DI", 18)))
             writes, *chosen = cell.nets(f"WE{port}", *(f"CS{port}{k}" for k in range(3)))
-            pins.append(f"{{{_number(address)}, {_number(data)}, v[{enable}], v[{writes}], Bit(!({_number(chosen)})), v[{reset}]}}")
+            bits = f"v[{enable}], v[{writes}], Bit(!({_number(chosen)})), v[{reset}]"
+            pins.append(f"{{{_number(address)}, {_number(data)}, {bits}}}")
             self.starts.append(f"{one}.width_{port.lower()} = {cell.number(f'DATA_WIDTH_{port}')};")
             self.starts.append(f"{one}.mode_{port.lower()} = Dp16kd::{cell.word(f'WRITEMODE_{port}')};")
             for k in range(18):

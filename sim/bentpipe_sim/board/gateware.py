@@ -1,4 +1,5 @@
-"""Which RTL a board was built from: a board states it, and this software has that of its own sources."""
+"""The gateware of a board is the RTL that it was built from. A board states its number, and this software has that of
+its own sources."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _code(file: Path) -> str:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is a text alone."""
+    """Return whether a statement is a text alone."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
