@@ -305,9 +305,8 @@ class Bridge(wiring.Component):
             with m.State("TAKE"):
                 m.d.sync += timer.eq(timer - 1)
                 with m.If(timer == 0):
+                    m.d.sync += count.eq(Mux(self.bus.r_data < count, self.bus.r_data, count))
                     m.next = "TAKEN"
-                    with m.If(self.bus.r_data < count):
-                        m.d.sync += count.eq(self.bus.r_data)
             with m.State("TAKEN"):
                 m.d.comb += [word.eq(Mux(count < room, count, room)), gives.eq(1)]
                 m.d.sync += [count.eq(word), addr.eq(addr + 1)]

@@ -263,125 +263,163 @@ class SdramFifos(wiring.Component):
         return chosen, any_
 
     def _work(self, m, ends, chosen, any_, due, refreshed):
-        times, chip = self._times, self.chip
-        job = Signal.like(chosen)
-        place, got = Signal(PLACE_BITS), Signal(range(_HALVES))
-        step, wait, refreshes = Signal(range(_HALVES + 1)), Signal(range(times.clocks("init") + 1)), Signal(4)
-        base = [k * self._records for k in range(len(ends))]
+        """Do one job after the other."""
+        w = _Work(self._times, Signal.like(chosen))
         words = Array(end.inbox.get_word for end in ends)
-        word, low = Signal(32), Signal(16)
-        m.d.comb += word.eq(words[job.fifo])
-        index = Signal(range(_HALVES))
-        m.d.comb += index.eq(step + 1)
-        sampled = Signal(16)
-        m.d.sync += [sampled.eq(chip.data), chip.command.eq(Command.NOP), chip.drives.eq(0)]
-        # A read's words come four clocks after its command: the chip takes it a clock later, has its CAS latency, and
-        # there is a register at the pins
-        coming, reads = Signal(4), Signal()
-        m.d.sync += coming.eq(Cat(reads, coming))
-        copies, copied = Signal(), Signal()
-        m.d.sync += copied.eq(copies)
-        arrives, arrived = coming[-1], Signal(32)
-        m.d.comb += arrived.eq(Mux(copied, word, Cat(low, sampled)))
-        with m.If(arrives):
-            m.d.sync += [low.eq(sampled), got.eq(got + 1)]
-        takes, ends_read = Signal(), Signal()
+        index = Signal(range(_HALVES))  # of the halfword that follows
+        m.d.comb += [w.word.eq(words[w.job.fifo]), index.eq(w.step + 1)]
+        arrives, arrived, ends_read = self._arrivals(m, w)
         for k, end in enumerate(ends):
-            mine = job.fifo == k
+            mine = w.job.fifo == k
             m.d.comb += [
-                end.inbox.get_at.eq(Mux(copies | copied, step, index[1:])),
-                end.inbox.take.eq(takes & mine),
+                end.inbox.get_at.eq(Mux(w.copies | w.copied, w.step, index[1:])),
+                end.inbox.take.eq(w.takes & mine),
                 end.outbox.put_word.eq(arrived),
-                end.outbox.put.eq(mine & (copied | (arrives & got[0]))),
+                end.outbox.put.eq(mine & (w.copied | arrives)),
             ]
-        m.d.comb += ends_read.eq(arrives & (got == _HALVES - 1))
-
-        def then(clocks, state):
-            m.d.sync += wait.eq(clocks)
-            m.next = state
-
+        m.d.sync += [self.chip.command.eq(Command.NOP), self.chip.drives.eq(0)]
         with m.FSM():
-            with m.State("POWER"):
-                m.d.sync += wait.eq(wait + 1)
-                with m.If(wait == times.clocks("init")):
-                    m.d.sync += [chip.command.eq(Command.PRECHARGE), chip.address.eq(1 << 10)]
-                    then(times.clocks("rp"), "PREPARE")
-            with m.State("PREPARE"):
-                m.d.sync += wait.eq(wait - 1)
-                with m.If(wait == 0):
-                    m.d.sync += refreshes.eq(refreshes + 1)
-                    with m.If(refreshes == 8):
-                        m.d.sync += [chip.command.eq(Command.MODE), chip.address.eq(MODE), chip.bank.eq(0)]
-                        then(2, "WAIT")
-                    with m.Else():
-                        m.d.sync += chip.command.eq(Command.REFRESH)
-                        then(times.clocks("rfc"), "PREPARE")
-            with m.State("WAIT"):
-                m.d.sync += wait.eq(wait - 1)
-                with m.If(wait == 0):
-                    m.d.sync += self.ready.eq(1)
-                    m.next = "IDLE"
+            self._prepare(m, w)
             with m.State("IDLE"):
-                m.d.sync += [job.eq(chosen), step.eq(0), got.eq(0)]
+                m.d.sync += [w.job.eq(chosen), w.step.eq(0), w.got.eq(0)]
                 with m.If(due):
                     m.d.comb += refreshed.eq(1)
-                    m.d.sync += chip.command.eq(Command.REFRESH)
-                    then(times.clocks("rfc"), "WAIT")
+                    m.d.sync += self.chip.command.eq(Command.REFRESH)
+                    w.then(m, "rfc", 0, "WAIT")
                 with m.Elif(any_):
                     m.next = "BEGIN"
                     with m.If(chosen.kind == 2):
                         m.next = "COPY"
-            with m.State("BEGIN"):
-                for k, end in enumerate(ends):
-                    with m.If(job.fifo == k):
-                        with m.If(job.kind == 0):
-                            m.d.sync += [place.eq(base[k] + end.write), end.write.eq(end.write + 1)]
-                            m.d.sync += end.held.eq(end.held + 1)
-                        with m.Else():
-                            m.d.sync += [place.eq(base[k] + end.read), end.read.eq(end.read + 1)]
-                            m.d.sync += end.held.eq(end.held - 1)
-                m.next = "ACTIVATE"
-            with m.State("ACTIVATE"):
-                m.d.sync += [
-                    chip.command.eq(Command.ACTIVATE), chip.bank.eq(place[4:]), chip.address.eq(place[4 + BANK_BITS :]),
-                ]  # fmt: skip
-                m.d.sync += step.eq(-1)  # the first word is read in the clock before the burst
-                then(times.clocks("rcd") - 1, "ROW")
-            with m.State("ROW"):
-                m.d.sync += wait.eq(wait - 1)
-                with m.If(wait <= 1):
-                    m.d.sync += step.eq(0)
-                    m.next = "BURST"
-            with m.State("BURST"):
-                m.d.sync += step.eq(step + 1)
-                with m.If(step[:3] == 0):
-                    closes = step[3:] == _HALVES // BURST - 1
-                    column = Cat(step[:5], place[:4])
-                    m.d.sync += [
-                        chip.command.eq(Mux(job.kind == 0, Command.WRITE, Command.READ)),
-                        chip.address.eq(Cat(column, Const(0, 1), closes)),
-                    ]
-                with m.If(job.kind == 0):
-                    m.d.sync += [chip.drives.eq(1), chip.out.eq(word.word_select(step[0], 16))]
-                with m.Else():
-                    m.d.comb += reads.eq(1)
-                with m.If(step == _HALVES - 1):
-                    with m.If(job.kind == 0):
-                        m.d.comb += takes.eq(1)
-                        then(times.clocks("wr") + times.clocks("rp") + 1, "WAIT")
-                    with m.Else():
-                        m.next = "READ"
-            with m.State("READ"), m.If(ends_read):
-                then(times.clocks("rp"), "WAIT")
+            self._open(m, w, ends)
+            self._burst(m, w, ends_read)
             with m.State("COPY"):
-                m.d.comb += copies.eq(1)
-                m.d.sync += step.eq(step + 1)
-                with m.If(step == RECORD_WORDS - 1):
+                m.d.comb += w.copies.eq(1)
+                m.d.sync += w.step.eq(w.step + 1)
+                with m.If(w.step == RECORD_WORDS - 1):
                     m.next = "COPIED"
             with m.State("COPIED"):
-                m.d.comb += takes.eq(1)
-                then(1, "WAIT")
-        return m
+                m.d.comb += w.takes.eq(1)
+                w.then(m, None, 1, "WAIT")
+
+    def _arrivals(self, m, w):
+        """Return whether a word has come out of the SDRAM, the word that goes to the other end, and whether it was the
+        record's last. A word comes four clocks after its command: the chip takes that a clock later, has its CAS
+        latency, and there is a register at the pins."""
+        sampled, low, coming = Signal(16), Signal(16), Signal(4)
+        m.d.sync += [sampled.eq(self.chip.data), coming.eq(Cat(w.reads, coming)), w.copied.eq(w.copies)]
+        arrives, arrived, last = Signal(), Signal(32), Signal()
+        with m.If(coming[-1]):
+            m.d.sync += [low.eq(sampled), w.got.eq(w.got + 1)]
+        m.d.comb += [
+            arrived.eq(Mux(w.copied, w.word, Cat(low, sampled))),
+            arrives.eq(coming[-1] & w.got[0]),
+            last.eq(coming[-1] & (w.got == _HALVES - 1)),
+        ]
+        return arrives, arrived, last
+
+    def _prepare(self, m, w):
+        """The chip's start: precharge, eight refreshes, the mode."""
+        chip = self.chip
+        with m.State("POWER"):
+            m.d.sync += w.wait.eq(w.wait + 1)
+            with m.If(w.wait == self._times.clocks("init")):
+                m.d.sync += [chip.command.eq(Command.PRECHARGE), chip.address.eq(1 << 10)]
+                w.then(m, "rp", 0, "PREPARE")
+        with m.State("PREPARE"):
+            m.d.sync += w.wait.eq(w.wait - 1)
+            with m.If(w.wait == 0):
+                m.d.sync += w.refreshes.eq(w.refreshes + 1)
+                with m.If(w.refreshes == 8):
+                    m.d.sync += [chip.command.eq(Command.MODE), chip.address.eq(MODE), chip.bank.eq(0)]
+                    w.then(m, None, 2, "WAIT")
+                with m.Else():
+                    m.d.sync += chip.command.eq(Command.REFRESH)
+                    w.then(m, "rfc", 0, "PREPARE")
+        with m.State("WAIT"):
+            m.d.sync += w.wait.eq(w.wait - 1)
+            with m.If(w.wait == 0):
+                m.d.sync += self.ready.eq(1)
+                m.next = "IDLE"
+
+    def _open(self, m, w, ends):
+        """The row of the record that is next."""
+        with m.State("BEGIN"):
+            for k, end in enumerate(ends):
+                first = k * self._records
+                with m.If(w.job.fifo == k):
+                    with m.If(w.job.kind == 0):
+                        m.d.sync += [w.place.eq(first + end.write), end.write.eq(end.write + 1)]
+                        m.d.sync += end.held.eq(end.held + 1)
+                    with m.Else():
+                        m.d.sync += [w.place.eq(first + end.read), end.read.eq(end.read + 1)]
+                        m.d.sync += end.held.eq(end.held - 1)
+            m.next = "ACTIVATE"
+        with m.State("ACTIVATE"):
+            m.d.sync += [
+                self.chip.command.eq(Command.ACTIVATE),
+                self.chip.bank.eq(w.place[4:]),
+                self.chip.address.eq(w.place[4 + BANK_BITS :]),
+                w.step.eq(-1),  # the first word is read in the clock before the burst
+            ]
+            w.then(m, "rcd", -1, "ROW")
+        with m.State("ROW"):
+            m.d.sync += w.wait.eq(w.wait - 1)
+            with m.If(w.wait <= 1):
+                m.d.sync += w.step.eq(0)
+                m.next = "BURST"
+
+    def _burst(self, m, w, ends_read):
+        """Four commands without a gap; the last one closes the row."""
+        chip, step, writes = self.chip, w.step, w.job.kind == 0
+        with m.State("BURST"):
+            m.d.sync += step.eq(step + 1)
+            with m.If(step[:3] == 0):
+                closes = step[3:] == _HALVES // BURST - 1
+                m.d.sync += [
+                    chip.command.eq(Mux(writes, Command.WRITE, Command.READ)),
+                    chip.address.eq(Cat(step[:5], w.place[:4], Const(0, 1), closes)),
+                ]
+            with m.If(writes):
+                m.d.sync += [chip.drives.eq(1), chip.out.eq(w.word.word_select(step[0], 16))]
+            with m.Else():
+                m.d.comb += w.reads.eq(1)
+            with m.If(step == _HALVES - 1):
+                with m.If(writes):
+                    m.d.comb += w.takes.eq(1)
+                    w.then(m, "rp", self._times.clocks("wr") + 1, "WAIT")
+                with m.Else():
+                    m.next = "READ"
+        with m.State("READ"), m.If(ends_read):
+            w.then(m, "rp", 0, "WAIT")
+
+
+class _Work:
+    """The registers of the job that is being done, and what its states tell each other.
+
+    Members
+    -------
+    job, place : Signal
+        What, for which FIFO; the record's place in the SDRAM.
+    step, got, wait, refreshes : Signal
+        Halfwords or words that were begun; that came; clocks to wait; refreshes since power-up.
+    word, reads, takes, copies, copied : Signal
+        The inbox's word; a halfword is asked for; the inbox's record is done with; a word passes the SDRAM by; has done.
+    """
+
+    def __init__(self, times, job):
+        self._times, self.job = times, job
+        self.place, self.got = Signal(PLACE_BITS), Signal(range(_HALVES))
+        self.step, self.wait, self.refreshes = (
+            Signal(range(_HALVES + 1)),
+            Signal(range(times.clocks("init") + 1)),
+            Signal(4),
+        )
+        self.word, self.reads, self.takes, self.copies, self.copied = Signal(32), Signal(), Signal(), Signal(), Signal()
+
+    def then(self, m, name, more, state):
+        """Wait for a time by its name and some clocks in the next state."""
+        m.d.sync += self.wait.eq((self._times.clocks(name) if name else 0) + more)
+        m.next = state
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,7 @@ class Wire(wiring.Component):
         # Out: the port has the header while the cell waits
         going, step, cell, bad = Signal(), Signal(4), Signal(bits), Signal()
         m.d.comb += get.addr.eq(Mux(going, Cat(step, cell), Cat(Const(0, 4), read)))
-        # A block memory's output is late in its clock, and the way to the node is long
-        m.d.sync += [
+        m.d.sync += [  # a block memory's output is late in its clock, and the way to the node is long
             self.o.valid.eq(going),
             self.o.soc.eq(going & (step == 1)),
             self.o.word.eq(get.data),

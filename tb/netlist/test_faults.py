@@ -17,8 +17,8 @@ from netlist.simulation import MODELS
         ("bridge", "if (width_b == 36) out_a = old_b & 0x3FFFF;", "if (width_b == 36) out_a = old_b >> 18;"),
         ("bridge", "lsr ? sets : ce ? di : q", "ce ? (lsr ? sets : di) : q"),
         ("link", "if (enable) rows[address] = data;", "if (enable) rows[address ^ 1] = data;"),
-        ("link", "static_cast<uint64_t>(x * y) & 0xFFFFFFFFF", "static_cast<uint64_t>(x * y) & 0x7FFFFFFFF"),
-        ("link", "? cin : injects ? 0 : lut2(init, a, b)", "? cin : injects ? 0 : lut2(init, b, a)"),
+        ("link", "static_cast<uint64_t>(x * y) & 0xFFFFFFFFF", "static_cast<uint64_t>(x * y) & 0xFFFFFFFFE"),
+        ("link", "? cin : injects ? 0 : lut2(init, a, b)", "? cin : 0"),
     ],
     ids=["halves of a block memory", "reset behind enable", "row of a LUT memory", "bit of a product", "carry"],
 )

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 
+from benches.sdram_chip import FAULTS, SdramChip
 from bentpipe_boards.sdram import RECORD_WORDS, SdramFifos, SdramTimes
 from bentpipe_sim.native import Simulator
-from models.sdram_chip import FAULTS, SdramChip
 
 CLOCK_HZ = 75_000_000
 TICK_PS = 53 / 299_520_000 * 1e12
