@@ -318,7 +318,7 @@ class SdramFifos(wiring.Component):
         return arrives, arrived, last
 
     def _prepare(self, m, w):
-        """The chip's start: precharge, eight refreshes, the mode."""
+        """Start the chip: precharge, eight refreshes, the mode."""
         chip = self.chip
         with m.State("POWER"):
             m.d.sync += w.wait.eq(w.wait + 1)
@@ -342,7 +342,7 @@ class SdramFifos(wiring.Component):
                 m.next = "IDLE"
 
     def _open(self, m, w, ends):
-        """The row of the record that is next."""
+        """Open the row of the record that is next."""
         with m.State("BEGIN"):
             for k, end in enumerate(ends):
                 first = k * self._records
@@ -403,7 +403,8 @@ class _Work:
     step, got, wait, refreshes : Signal
         Halfwords or words that were begun; that came; clocks to wait; refreshes since power-up.
     word, reads, takes, copies, copied : Signal
-        The inbox's word; a halfword is asked for; the inbox's record is done with; a word passes the SDRAM by; has done.
+        The inbox's word; a halfword is asked for; the inbox's record is done with; a word passes the SDRAM by; has
+        passed.
     """
 
     def __init__(self, times, job):
