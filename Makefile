@@ -16,7 +16,7 @@ export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-board test-browser coverage lint cocotb rtl-check interop attach formal synth bitstream bench digests soak docs docs-check docs-figures clean locks
+.PHONY: help demo test test-board test-netlist test-browser coverage lint cocotb rtl-check interop attach formal synth bitstream bench digests soak docs docs-check docs-figures clean locks
 
 help: ## this list
 	@echo "bentpipe: make TARGET"
@@ -40,6 +40,10 @@ test: $(VENV)/.test ## the default tests
 
 test-board: $(VENV)/.test $(VENV)/.litex ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it (minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
+
+test-netlist: $(VENV)/.test $(VENV)/.synth ## interface, switch, link and bridge after synthesis for an ECP5, beside their RTL; models of its cells (minutes)
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/netlist $(ARGS)
 
 test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }

@@ -206,8 +206,8 @@ class Bridge(wiring.Component):
             m.d.sync += [room_at.eq(room_at + 1), flags.eq(flags | Mux(full, OVERFLOW, 0))]
             with m.If(full):
                 m.d.sync += room_at.eq(room_at)
-        left = Signal(bits + 1)
-        m.d.sync += left.eq(self.words - 2 - room_at)
+        left, room = Signal(bits + 1), Signal(bits + 1)
+        m.d.sync += [left.eq(self.words - 2 - room_at), room.eq(Mux(left == 0, 0, left - 1))]
         with m.If(self.bus.w_en):
             m.d.sync += addr.eq(addr + 1)
         skips = Signal()
@@ -305,12 +305,12 @@ class Bridge(wiring.Component):
             with m.State("TAKE"):
                 m.d.sync += timer.eq(timer - 1)
                 with m.If(timer == 0):
-                    least, room = Signal(32), Signal(32)
-                    m.d.comb += room.eq(Mux(left == 0, 0, left - 1))
-                    m.d.comb += least.eq(Mux(self.bus.r_data < count, self.bus.r_data, count))
-                    m.d.comb += [word.eq(Mux(least < room, least, room)), gives.eq(1)]
-                    m.d.sync += [count.eq(word), addr.eq(addr + 1)]
-                    m.next = "READS"
+                    m.d.sync += count.eq(Mux(self.bus.r_data < count, self.bus.r_data, count))
+                    m.next = "TAKEN"
+            with m.State("TAKEN"):
+                m.d.comb += [word.eq(Mux(count < room, count, room)), gives.eq(1)]
+                m.d.sync += [count.eq(word), addr.eq(addr + 1)]
+                m.next = "READS"
             with m.State("UNTIL"):
                 with m.If(at == end):
                     m.d.sync += flags.eq(flags | MALFORMED)

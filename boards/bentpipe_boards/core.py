@@ -114,8 +114,10 @@ class Core(wiring.Component):
         hosts = {}
         for k, (shape, node) in enumerate(zip(plan.nodes, nodes, strict=True)):
             m.submodules[f"{shape.kind}{k}"] = self._resettable(m, node)
-            # A clock behind the wires, whose words come to it through a register
-            m.d.sync += [node.time.tick.eq(times[k].near_tick), node.time.now.eq(times[k].near_now)]
+            # Two clocks behind the wires, whose words come to it through two registers
+            tick, now = Signal(name=f"tick{k}"), Signal(TIME_BITS, name=f"now{k}")
+            m.d.sync += [tick.eq(times[k].near_tick), now.eq(times[k].near_now)]
+            m.d.sync += [node.time.tick.eq(tick), node.time.now.eq(now)]
             windows[1 + k] = node.csr
             if shape.kind == "nic":
                 host = hosts[k] = HostPort(node, plan)
@@ -256,7 +258,7 @@ class Core(wiring.Component):
                 node.i.port.eq(port),
             ]
         for wire, these in zip(wires, taken, strict=True):
-            m.d.comb += wire.take.eq(Cat(these).any())
+            m.d.sync += wire.take.eq(Cat(these).any())
 
     def _bus(self, m, windows):
         """A register in front of all windows, one in front of each, one behind them."""

@@ -18,7 +18,7 @@ class Wire(wiring.Component):
     which the cell was given. It is a link's delay memory, too.
 
     A cell is offered from its tick on, and given in the tick that begins with ``time.tick`` and ``take``, from the
-    clock after on. It comes in the tick after the one in which it was given to the wire at the earliest.
+    second clock after on. It comes in the tick after the one in which it was given to the wire at the earliest.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ class Wire(wiring.Component):
 
         # Out: the port has the header while the cell waits
         going, step, cell, bad = Signal(), Signal(4), Signal(bits), Signal()
-        m.d.comb += [
-            get.addr.eq(Mux(going, Cat(step, cell), Cat(Const(0, 4), read))),
+        m.d.comb += get.addr.eq(Mux(going, Cat(step, cell), Cat(Const(0, 4), read)))
+        m.d.sync += [  # a block memory's output is late in its clock, and the way to the node is long
             self.o.valid.eq(going),
             self.o.soc.eq(going & (step == 1)),
             self.o.word.eq(get.data),

@@ -19,7 +19,7 @@ from models.cell import Header
 from models.oam import octets
 from models.registers import addresses, written
 
-__all__ = ["NODES", "Node"]
+__all__ = ["NODES", "Node", "nic_node", "switch_node"]
 
 VCS, PORTS, CELLS = 8, 3, 24
 
@@ -56,30 +56,32 @@ def _frames(rng: random.Random, ticks: int, places: list[tuple[int, int, int]]) 
         else:
             if not waiting[k]:
                 header = Header(vpi, vci, rng.choice([0, 2]), int(rng.random() < 0.2))
-                waiting[k] = segment(header, rng.randbytes(rng.choice([1, 40, 41, 100, 300])))
+                sdu = rng.randbytes(rng.choice([1, 40, 41, 100, 300]))
+                waiting[k] = segment(header, sdu, rng.getrandbits(8), rng.getrandbits(8))
             cell = waiting[k].pop(0)
             cells[tick] = Cell(int(cell.header), cell.payload, port, int(rng.random() < 0.03))
     return cells
 
 
-def _switch(*options: str) -> Node:
-    shape = {"vcs": VCS, "ports": PORTS, "cells": CELLS, "options": options_word(options)}
+def switch_node(*options: str, vcs: int = VCS, ports: int = PORTS, cells: int = CELLS) -> Node:
+    """Return a switch with these options."""
+    shape = {"vcs": vcs, "ports": ports, "cells": cells, "options": options_word(options)}
     registers = registers_of("switch", **shape)
-    places = [(k % PORTS, 16 * (k // PORTS), 32 + k) for k in range(VCS)]
+    places = [(k % ports, 16 * (k // ports), 32 + k) for k in range(vcs)]
 
     def script(rng: random.Random, ticks: int) -> Script:
         def start(csr: Any) -> None:
-            csr.processing_delay, csr.user_capacity = 1, CELLS
-            for port in range(PORTS):
+            csr.processing_delay, csr.user_capacity = 1, cells
+            for port in range(ports):
                 csr.period[port] = rng.randrange(1 << 16, 4 << 16)
-            lookup_table(VCS, {place: k for k, place in enumerate(places)}).write(csr)
+            lookup_table(vcs, {place: k for k, place in enumerate(places)}).write(csr)
 
         def policies(csr: Any) -> None:
             csr.epd_threshold, csr.clp_threshold = rng.randrange(4, 20), rng.randrange(4, 20)
-            for k in range(VCS):
+            for k in range(vcs):
                 flags = {name: rng.getrandbits(1) for name in ("ppd", "epd", "epd_own")}
                 limits = {"limit": rng.choice([3, 6, 30]), "epd_threshold": rng.randrange(1, 8)}
-                csr.vc_policy[k] = limits | flags | {"port": rng.randrange(PORTS), "enabled": int(rng.random() < 0.95)}
+                csr.vc_policy[k] = limits | flags | {"port": rng.randrange(ports), "enabled": int(rng.random() < 0.95)}
                 csr.vc_header[k] = rng.getrandbits(28)
             for option in options:
                 _SETTINGS[option](rng, csr)
@@ -125,20 +127,25 @@ def _red(rng: random.Random, csr: Any) -> None:
 _SETTINGS = {"police": _police, "oam": _oam, "fifo": _fifo, "red": _red}
 
 
-def _nic(rng: random.Random, ticks: int) -> Script:
-    registers = registers_of("nic", vcs=VCS)
-    places = [(0, 16 * (vc % 4), 32 + vc) for vc in range(VCS)]
+def nic_node(vcs: int = VCS) -> Node:
+    """Return an interface."""
+    return Node("nic", lambda rng, ticks: _nic(rng, ticks, vcs), {"vcs": vcs})
+
+
+def _nic(rng: random.Random, ticks: int, vcs: int) -> Script:
+    registers = registers_of("nic", vcs=vcs)
+    places = [(0, 16 * (vc % 4), 32 + vc) for vc in range(vcs)]
 
     def start(csr: Any) -> None:
         csr.line_period, csr.tolerance, csr.rx_timeout = 1 << 16, 7, 60
         for vc, (_, vpi, vci) in enumerate(places):
             csr.tx_header[vc] = int(Header(vpi, vci, clp=vc & 1))
             csr.tx_period[vc], csr.rx_limit[vc] = rng.randrange(1 << 16, 8 << 16), rng.choice([3, 9])
-        lookup_table(VCS, {place: vc for vc, place in enumerate(places)}).write(csr)
+        lookup_table(vcs, {place: vc for vc, place in enumerate(places)}).write(csr)
 
     made = Script(end=ticks, cells=_frames(rng, ticks, places), writes={1: written(registers, start)})
     for tick in range(3, ticks, 9):
-        made.posts.append((tick, rng.randrange(VCS), rng.choice([0, 1, 40, 41, 150]), tick & 255, 0))
+        made.posts.append((tick, rng.randrange(vcs), rng.choice([0, 1, 40, 41, 150]), tick & 255, 0))
     made.reads = addresses(registers, "tx_refused", "rx_unknown", "rx_hec", "tx_cells", "rx_cells", "rx_pdus")
     return made
 
@@ -159,8 +166,8 @@ def _link(rng: random.Random, ticks: int) -> Script:
 
 
 NODES: dict[str, Node] = {
-    "nic": Node("nic", _nic, {"vcs": VCS}),
+    "nic": nic_node(),
     "link": Node("link", _link),
-    "switch": _switch(),
-    **{f"switch-{option}": _switch(option) for option in _SETTINGS},
+    "switch": switch_node(),
+    **{f"switch-{option}": switch_node(option) for option in _SETTINGS},
 }

@@ -9,6 +9,7 @@ import pytest
 
 from bentpipe.cli import main
 from bentpipe.manual import TOPICS
+from bentpipe_hdl.amaranth_private import ports
 
 
 @pytest.mark.parametrize("how", [[], ["--whole"]])
@@ -139,6 +140,7 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
         (["hub"], "no kind of node is called 'hub'"),
         (["link", "--width", "64"], "--width must be 32 or 416 bits, not 64"),
         (["sonet", "--width", "32"], "--width must be 416 bits, not 32"),
+        (["link", "--width", "416", "--axi-stream"], "only nodes with cells of 32 bits in and out have adapters"),
         (["nic", "--shape", "options=foo"], "the shape of a nic has no 'options'; it has vcs"),
         (["switch", "--shape", "ports=0"], "ports must be"),
     ):
@@ -150,6 +152,14 @@ def test_a_sonet_line_is_written_with_its_only_width(monkeypatch, capsys):
     monkeypatch.setattr("bentpipe_sim.verilated.source", lambda component, name: f"{name} {component.width}\n")
     assert main(["rtl", "sonet"]) == 0
     assert capsys.readouterr().out == "bentpipe_sonet 416\n"
+
+
+def test_a_node_is_written_with_other_buses(monkeypatch, capsys):
+    monkeypatch.setattr("bentpipe_sim.verilated.source", lambda component, name: " ".join(ports(component)))
+    assert main(["rtl", "link", "--bus", "axi-lite", "--axi-stream"]) == 0
+    assert {"csr_awaddr", "i_tdata", "o_tready", "lost", "time_now"} <= set(capsys.readouterr().out.split())
+    assert main(["rtl", "nic", "--bus", "wishbone"]) == 0
+    assert {"csr_dat_w", "i_word", "post_valid"} <= set(capsys.readouterr().out.split())
 
 
 def test_parts_of_a_shape_are_options(capsys):

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
+from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.tools import digest, uncollected
 
@@ -89,7 +90,7 @@ class Builder:
             board=self.board.name,
             build=placed,
             sha256=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
-            plan=json.loads(self.plan.to_json()),
+            plan=json.loads(self._stated().to_json()),
             clock_mhz=self.clock_hz / 1e6,
             achieved_mhz=round(report["fmax"][clock]["achieved"], 2),
             seed=seed,
@@ -118,10 +119,14 @@ class Builder:
 
     def _elaborate(self) -> tuple[str, str]:
         """Return the design as RTLIL; pins and clocks for nextpnr."""
-        top = FpgaTop(self.board, self.plan, self.clock_hz)
+        top = FpgaTop(self.board, self._stated(), self.clock_hz)
         with uncollected():
             files = self.board.platform().prepare(top, "top", emit_src=False).files
         return _text(files["top.il"]), _text(files["top.lpf"])
+
+    def _stated(self) -> Plan:
+        """Return the plan as the board states it."""
+        return replace(self.plan, gateware=gateware())
 
     def _options(self, seed: int) -> list[str]:
         platform = self.board.platform()

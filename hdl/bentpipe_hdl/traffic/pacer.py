@@ -324,7 +324,7 @@ class Pacer(wiring.Component):
         after, longest = self._second(m, slot, fetched_vc, period, current) if self._sustained else (None, period)
         m.d.comb += [
             lag.eq(leaf.key - earliest),
-            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & (lag[:PERIOD_BITS] <= longest)),  # in a period at most
+            comes.eq(lag.any() & ~lag[PERIOD_BITS:].any() & _is_within(slot, lag, longest, leaf.key, earliest)),
             keeps.eq(Mux(sends, ~lag[-1], (current & comes) | leaf.valid if self._singles else current & comes)),
         ]
         with m.If(posts):
@@ -394,7 +394,7 @@ class Pacer(wiring.Component):
             slot.settle(value, f"{name}_held")
             for name, value in (("gap", gap), ("eligible", eligible), ("decides", decides))
         )
-        when = due_tick(Mux(goes, line.soonest, (line.soonest + ~wait)[:TIME_BITS]))
+        when = _next_due(slot, line.soonest, goes, wait)
         with m.If(commit if slot.wide else slot.clock(12)), m.If(decided):
             m.d.sync += self.due.eq(when)
             with m.If(~first.valid):
@@ -453,3 +453,19 @@ class Pacer(wiring.Component):
         slot.with_commit(kept)
         buckets.write(self.vc, new, kept, clear=clear)
         return after, Mux(posted.enabled, posted.increment, period)
+
+
+def _is_within(slot, lag, longest, key, earliest):
+    """Return whether ``lag``, of less than 2**40, is ``longest`` at most; ``lag`` is ``key - earliest``. Narrow: by the
+    sign of a sum of three, which is there as soon as the difference."""
+    return lag[:PERIOD_BITS] <= longest if slot.wide else ~(earliest + longest - key)[KEY_BITS - 1]
+
+
+def _next_due(slot, soonest, goes, wait):
+    """Return the due tick of the next cell: ``soonest`` if it goes then, or ``-wait`` ticks later, less one. Narrow:
+    both are compared with ``NEVER`` beside the sum."""
+    later = (soonest + ~wait)[:TIME_BITS]
+    if slot.wide:
+        return due_tick(Mux(goes, soonest, later))
+    never = Mux(goes, soonest == NEVER, (soonest ^ wait)[:TIME_BITS] == 0)
+    return Mux(goes, soonest, later) & Cat(~never, Const(-1, TIME_BITS - 1))

@@ -15,6 +15,7 @@ from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
+from bentpipe_sim.board.gateware import outdated
 from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
 from bentpipe_sim.build import EngineName, Shape
 from bentpipe_sim.interface import PduEvent, PduStatus
@@ -116,6 +117,8 @@ class LockstepNetwork(Network):
         super()._lay()
         plan = plan_of(self)
         board = self._board = self._attach(plan)
+        if old := outdated(board.plan.gateware):
+            _log.warning("the board %s: flash or rebuild if the run differs", old)
         self._place = self._placed(plan, board)
         self._node_at = {window: index for index, window in self._place.items()}
         self._expected = {node.index: deque() for node in self.nodes if isinstance(node, Nic)}
@@ -186,18 +189,24 @@ class LockstepNetwork(Network):
 
     # The board
 
+    def _mismatch(self, text: str) -> MismatchError:
+        old = outdated(self.board.plan.gateware)
+        return MismatchError(f"{text}; the board {old}: flash or rebuild" if old else text)
+
     def _follow(self, tick: int) -> None:
         """The board comes to the end of this tick, which has passed natively."""
         board = self.board
         if tick < board.next_tick:
             if tick < board.next_tick - 1:
-                raise MismatchError(f"the board is at tick {board.next_tick - 1}, and has to do something after {tick}")
+                raise self._mismatch(
+                    f"the board is at tick {board.next_tick - 1}, and has to do something after {tick}"
+                )
             return
         for ended in board.run(tick):
             self._compare(ended)
         for index, expected in self._expected.items():
             if expected and expected[0][0] <= tick:
-                raise MismatchError(
+                raise self._mismatch(
                     f"{self.nodes[index].name}: {_told(expected[0])} natively, and nothing on the board"
                 )
 
@@ -206,9 +215,9 @@ class LockstepNetwork(Network):
         name, expected = self.nodes[index].name, self._expected[index]
         found = ended.tick, ended.vc, ended.status, ended.congested, ended.octets
         if not expected:
-            raise MismatchError(f"{name}: {_told(found)} on the board, and nothing natively")
+            raise self._mismatch(f"{name}: {_told(found)} on the board, and nothing natively")
         if expected[0] != found:
-            raise MismatchError(f"{name}: {_told(found)} on the board, and {_told(expected[0])} natively")
+            raise self._mismatch(f"{name}: {_told(found)} on the board, and {_told(expected[0])} natively")
         expected.popleft()
         self.checked += 1
 
@@ -236,7 +245,7 @@ class LockstepNetwork(Network):
         for node, port in outputs:
             native, found = self.loop.digest(node.index, port), checks[self._face(node, port)]
             if native != found:
-                raise MismatchError(
+                raise self._mismatch(
                     f"{node.name}, output {port}: the CRC of its cells and their ticks is {found:#010x} on the board "
                     f"and {native:#010x} natively"
                 )
@@ -261,7 +270,7 @@ class LockstepNetwork(Network):
         for (addr, native), word in zip(spy.words.items(), found, strict=True):
             if native != word:
                 name = _name_of(node.csr.map, addr)
-                raise MismatchError(f"{node.name}: {name} is {word} on the board and {native} natively")
+                raise self._mismatch(f"{node.name}: {name} is {word} on the board and {native} natively")
         return len(found)
 
     def close(self) -> None:

@@ -27,6 +27,10 @@ _LOW_LATENCY: Final = 1 << 13
 """``ASYNC_LOW_LATENCY``: an FTDI chip gives what came after 1 ms, not after 16."""
 
 
+TAKES_S: Final = 2.0
+"""A line that takes no more octets for so long is given up."""
+
+
 class Pipe(Protocol):
     """A line to a board, and the clock by which the client waits."""
 
@@ -54,10 +58,18 @@ class Pipe(Protocol):
 
 
 class SerialPipe:
-    """A serial port, or a pseudo-terminal, by its device."""
+    """A serial port, or a pseudo-terminal, by its device.
 
-    def __init__(self, device: Path, baud: int = BAUD) -> None:
-        self._device = device
+    Parameters
+    ----------
+    device : Path
+    baud : int
+    patience : float
+        A factor on the time in which the line has to take octets.
+    """
+
+    def __init__(self, device: Path, baud: int = BAUD, *, patience: float = 1.0) -> None:
+        self._device, self._takes_s = device, TAKES_S * patience
         try:
             self._fd = os.open(device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError as error:
@@ -86,13 +98,14 @@ class SerialPipe:
 
     def send(self, octets: bytes) -> None:
         rest = memoryview(octets)
-        end = self.now() + 2
+        end = self.now() + self._takes_s
         while rest:
             if self.now() > end:
                 raise BoardError(f"{self._device} takes no octets")
             try:
                 select.select([], [self._fd], [], 0.1)
                 rest = rest[os.write(self._fd, rest) :]
+                end = self.now() + self._takes_s
             except BlockingIOError:
                 continue
             except OSError as error:

@@ -18,6 +18,7 @@ from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
 from bentpipe_hdl.ticks import ticks_to_ps
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client, Items
+from bentpipe_sim.board.gateware import outdated
 from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.pipe import Pipe
 from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, Plan, board_registers, host_port_registers, ports_of
@@ -203,7 +204,8 @@ class SelfTest:
         assert wanted is not None
         if has != wanted:
             raise _Fault(f"the board has {_listed(has.nodes)}; this is for {_listed(wanted.nodes)}: flash or rebuild")
-        return "as expected"
+        old = outdated(has.gateware)
+        return f"as expected, but it {old}" if old else "as expected"
 
     def _node(self, window: int, shape: Shape) -> str:
         registers, bus = _map_of(shape), self._board.window(window)

@@ -78,7 +78,7 @@ class _SimulatedPipe(SerialPipe):
 
     def __init__(self, process: subprocess.Popen[str], device: Path) -> None:
         self._process = process
-        super().__init__(device)
+        super().__init__(device, patience=_PATIENCE)
 
     def close(self) -> None:
         super().close()

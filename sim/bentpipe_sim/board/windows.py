@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -54,6 +54,9 @@ class Plan:
         Memory of each host port for PDUs to be sent; for what came. Powers of two.
     frame_words : int
         Of the longest frame.
+    gateware : str
+        Which RTL the board was built from, as of :func:`~bentpipe_sim.board.gateware.gateware`; "": unknown. Plans are
+        equal whatever it is.
     """
 
     nodes: tuple[Shape, ...]
@@ -61,6 +64,7 @@ class Plan:
     tx_words: int = 4096
     rx_words: int = 4096
     frame_words: int = 512
+    gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if len(self.nodes) >= HOST_PORT:
@@ -85,7 +89,9 @@ class Plan:
     def to_json(self) -> str:
         """The plan as the board's description has it."""
         nodes = [[shape.kind, dict(shape.parameters)] for shape in self.nodes]
-        rest = {"tx_words": self.tx_words, "rx_words": self.rx_words, "frame_words": self.frame_words}
+        rest: dict[str, Any] = {name: getattr(self, name) for name in ("tx_words", "rx_words", "frame_words")}
+        if self.gateware:
+            rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
 
     @classmethod

@@ -192,6 +192,7 @@ def _port_info(given: argparse.Namespace) -> int:
 
     from bentpipe_sim.board.board import Board
     from bentpipe_sim.board.client import Client
+    from bentpipe_sim.board.gateware import outdated
     from bentpipe_sim.board.pipe import SerialPipe
 
     board = Board(Client(SerialPipe(Path(given.place))))
@@ -199,6 +200,8 @@ def _port_info(given: argparse.Namespace) -> int:
         if given.json:
             return print_json(json.loads(board.plan.to_json()))
         print(f"{given.place}: a bentpipe board with {_nodes(board.plan)}")
+        if old := outdated(board.plan.gateware):
+            print(f"{given.place}: {old}: flash or rebuild", file=sys.stderr)
         return 0
     finally:
         board.close()
@@ -214,12 +217,16 @@ def _flash(given: argparse.Namespace) -> int:
     from bentpipe_boards.fpga import board_named
     from bentpipe_boards.fpga.flash import flash
     from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+    from bentpipe_sim.board.gateware import outdated
 
     board, manifest = board_named(given.board), Manifest.read(manifest_of(given.bitstream))
     if not manifest.is_met:
         raise BentpipeError(f"{given.bitstream}: {_clock(manifest)}; build it with another --seed or a lower --clock")
+    plan = _read_plan(manifest.plan)
+    if old := outdated(plan.gateware):
+        print(f"{given.bitstream}: {old}: rebuild if runs differ", file=sys.stderr)
     flash(board, given.bitstream, manifest, keep=given.keep)
-    print(f"{board.name}: has build {manifest.build[:12]}, {_nodes(_read_plan(manifest.plan))}")
+    print(f"{board.name}: has build {manifest.build[:12]}, {_nodes(plan)}")
     return 0
 
 

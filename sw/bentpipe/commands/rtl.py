@@ -26,6 +26,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BITS",
         help="width of the datapath: 32 for an FPGA (default), 416 as in simulation (sonet: 416 only)",
     )
+    parser.add_argument(
+        "--bus", choices=("wishbone", "axi-lite"), help="bus of the registers (default: the node's own)"
+    )
+    parser.add_argument("--axi-stream", action="store_true", help="cells as packets of AXI4-Stream")
     parser.add_argument("-o", "--out", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
@@ -40,6 +44,10 @@ def _run(given: argparse.Namespace) -> int:
         raise BentpipeError(f"{out}: already exists; give another name, or --force to replace it")
     try:
         component = Shape.of(given.kind, **shape).component(given.width or _WIDTHS.get(given.kind, 32))
+        if given.bus or given.axi_stream:
+            from bentpipe_hdl.adapters import Adapted
+
+            component = Adapted(component, bus=given.bus, axi_stream=given.axi_stream)
         text = source(component, f"bentpipe_{given.kind}")
     except ValueError as error:
         raise BentpipeError(f"--{error}" if str(error).startswith("width") else str(error)) from None

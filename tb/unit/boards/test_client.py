@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import termios
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -234,3 +235,31 @@ def test_a_serial_port_is_asked_for_low_latency_and_need_not_have_it(monkeypatch
     os.close(master)
     os.close(line)
     assert requests == [(termios.TIOCGSERIAL, 0), (termios.TIOCSSERIAL, 1 | 1 << 13)][: 1 if refuses else 2]
+
+
+@pytest.mark.parametrize("patience", [0.05, 5.0])
+def test_a_line_that_takes_no_octets_is_given_up_after_its_time(patience: float) -> None:
+    board, line = os.openpty()
+    pipe = SerialPipe(Path(os.ttyname(line)), patience=patience)
+    octets = bytes(range(1, 256)) * 400
+    took = 0
+
+    def reads() -> None:
+        nonlocal took
+        while took < len(octets):
+            took += len(os.read(board, 1 << 16))
+
+    reader = threading.Timer(0.4, reads)
+    try:
+        if patience < 1:
+            with pytest.raises(BoardError, match="takes no octets"):
+                pipe.send(octets)
+        else:
+            reader.start()
+            pipe.send(octets)
+            reader.join()
+            assert took == len(octets)
+    finally:
+        pipe.close()
+        os.close(line)
+        os.close(board)

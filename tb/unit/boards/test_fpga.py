@@ -19,6 +19,7 @@ from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.synth import Figures
 from bentpipe_boards.tools import Spent
+from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
@@ -123,7 +124,8 @@ def test_a_manifest_says_what_a_bitstream_is(tmp_path, tools):
     bitstream = _builder(tmp_path).build(1)
     manifest = Manifest.read(manifest_of(bitstream))
     assert (manifest.board, manifest.seed, manifest.clock_mhz, manifest.achieved_mhz) == ("ulx3s-85f", 1, 50.0, 60.0)
-    assert Plan.from_json(json.dumps(manifest.plan)) == TINY
+    plan = Plan.from_json(json.dumps(manifest.plan))
+    assert (plan, plan.gateware) == (TINY, gateware())
     assert manifest.used["EBR"] == [3, 9]
     assert manifest.limit == ["5.6 ns, 0.0 of it routing: a to a", "5.60 ns clk-to-q a.Q to a.Q"]
     assert manifest.is_met
@@ -161,10 +163,11 @@ def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
 
 
 def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
-    plan = PLANS["star"]
+    plan = replace(PLANS["star"], gateware="0123456789ab")
     monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
     assert main(["board", "info", "/dev/ttyUSB0"]) == 0
-    told = capsys.readouterr().out
+    told, error = capsys.readouterr()
+    assert error == f"/dev/ttyUSB0: has gateware 0123456789ab, this software's is {gateware()}: flash or rebuild\n"
     assert told == "/dev/ttyUSB0: a bentpipe board with 1 x switch(cells=512, ports=2, vcs=16), 2 x nic(vcs=16)\n"
     assert main(["board", "info", "/dev/ttyUSB0", "--json"]) == 0
     assert Plan.from_json(capsys.readouterr().out) == plan
@@ -211,6 +214,10 @@ _NOT_OPENED = "unable to open ftdi device: {}\nJTAG init failed with: unable to 
         (_NOT_OPENED.format("-3 (device not found)"), "no ULX3S"),
         ("Loading: [==   ] 40.00%\nusb bulk write failed", "went away"),
         ("JTAG init failed with: Unknown device with IDCODE: 0x00fa03fa", "is not that of ULX3S"),
+        (
+            "mismatch between target's idcode and bitstream idcode\n\tbitstream has 0x41113043 hardware requires 0x1",
+            "is not that of ULX3S with an LFE5U-85F: bitstream has 0x41113043 hardware requires 0x1",
+        ),
         ("something else", "openFPGALoader failed: something else"),
         ("", "it gave no message"),
     ],
@@ -237,6 +244,17 @@ def test_a_bitstream_that_was_changed_is_refused(bitstream, loader, capsys):
     assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 2
     assert "is not the bitstream that its manifest is of" in capsys.readouterr().err
     assert not noted.exists()
+
+
+def test_a_bitstream_of_other_rtl_is_flashed_with_a_remark(bitstream, loader, capsys):
+    loader("Done", 0)
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 0
+    assert capsys.readouterr().err == ""
+    manifest = Manifest.read(manifest_of(bitstream))
+    replace(manifest, plan={**manifest.plan, "gateware": "0123456789ab"}).write(manifest_of(bitstream))
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream)]) == 0
+    told = f"has gateware 0123456789ab, this software's is {gateware()}: rebuild if runs differ"
+    assert capsys.readouterr().err == f"{bitstream}: {told}\n"
 
 
 def test_a_missing_loader_is_told_with_what_to_install(bitstream, monkeypatch, capsys):

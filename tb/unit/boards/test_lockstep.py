@@ -14,6 +14,7 @@ from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError, MismatchError
+from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.lockstep import LockstepNetwork, checksummed, placed, plan_of
 from bentpipe_sim.board.model import ModelBoard, ModelPipe
 from bentpipe_sim.board.windows import Plan
@@ -90,6 +91,27 @@ def test_a_board_that_differs_is_noticed(spoil: Callable[[ModelBoard], None], wh
         with pytest.raises(MismatchError, match=what):
             play(network, NETWORKS["overrun"](network), pdus=3)
             network.verify()
+    finally:
+        network.close()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_board_of_other_rtl_is_named_at_the_start_and_at_a_difference(
+    is_old: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = f"the board has gateware 0123456789ab, this software's is {gateware()}: flash or rebuild"
+
+    def attach(plan: Plan) -> Board:
+        has = replace(plan, gateware="0123456789ab" if is_old else gateware())
+        return _spoilt(_wrong_check)(has)
+
+    network = LockstepNetwork(attach, seed=3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=1)
+        assert (f"{told} if the run differs" in caplog.text) == is_old
+        with pytest.raises(MismatchError) as raised:
+            network.verify()
+        assert str(raised.value).endswith(f"; {told}") == is_old
     finally:
         network.close()
 
