@@ -13,7 +13,7 @@ from bentpipe.compare.sides import Side
 from bentpipe.experiment.document.catalogue import read_document
 from bentpipe.results.statistics import Mean, mean_of
 
-__all__ = ["Order", "judged", "orders"]
+__all__ = ["Order", "judged", "orders", "step"]
 
 _FILE: Final = Path(__file__).resolve().parent.parent / "catalogue" / "published" / "orders.toml"
 
@@ -64,7 +64,7 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
                 means.append(mean_of(values))
         if len(means) < len(order.falls):
             continue
-        steps = [_step(one, two) for one, two in itertools.pairwise(means)]
+        steps = [step(one, two) for one, two in itertools.pairwise(means)]
         verdicts = {step["verdict"] for step in steps}
         found.append(
             {
@@ -83,7 +83,8 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
     return found
 
 
-def _step(one: Mean, two: Mean) -> dict[str, Any]:
+def step(one: Mean, two: Mean) -> dict[str, Any]:
+    """Return the difference of two means, the interval's half, and whether the first is above the second."""
     difference, half = one.mean - two.mean, apart(one, two)
     held = difference > (half or 0.0)
     open_ = half is not None and half > 0 and abs(difference) <= half
