@@ -65,6 +65,9 @@ class Host(Machine):
             self._user_cell(event)
         if event.congested:
             self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
+        if self.input_limit and self.processor.waiting() >= self.input_limit:
+            self.overrun[event.vc] = self.overrun.get(event.vc, 0) + 1
+            return
         head = event.head
         if len(head) < HEADER_OCTETS:  # too short for TCP
             self._datagram(event)
