@@ -220,7 +220,7 @@ def study(name: str) -> Study:
     for case in cases:
         for number, row in enumerate(case.published):
             figure = Figure(case.case, number, {key: getattr(row, key) for key in _KEPT})
-            reason = _not_explained(figure.row)
+            reason = _not_explained(figure.row) or _same(case.id, case.case)
             if reason:
                 left_out.append(f"{figure.name}: {reason}")
             else:
@@ -247,8 +247,16 @@ def study(name: str) -> Study:
 
 @cache
 def shared_data() -> dict[str, Any]:
-    """Return lengths of shortened runs, and testbeds."""
+    """Return lengths of shortened runs, measurements that two entries share, and testbeds."""
     return read_document(_SHARED)[0]
+
+
+def _same(name: str, case: str) -> str:
+    """Return which other entry has the same measurement; "" if none."""
+    for table in shared_data()["same"]:
+        if (table["experiment"], table["case"]) == (name, case):
+            return f"is the measurement of {table['as']}"
+    return ""
 
 
 def _length(name: str, case: str) -> Length | None:
