@@ -73,11 +73,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The length of shortened runs, as written and in ps, and what they still measure."""
+    """The length of shortened runs, as written and in ps, what they still measure, and whether they stand for whole
+    ones."""
 
     text: str
     ps: int
     why: str
+    stands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Study:
         return found
 
     def whole(self, strongest: Mapping[str, Iterable[Sequence[str]]], seeds: Sequence[int]) -> list[Wanted]:
-        """Plan whole runs, of each case with its strongest parameters: each alone, and all combinations of two.
+        """Plan runs of full length, of each case with its strongest parameters: each alone, and all combinations of two.
 
         Parameters
         ----------
@@ -156,13 +158,18 @@ class Study:
             for pair in pairs:
                 both = tuple(by_key[key] for key in pair)
                 subsets += [*((one,) for one in both), *([both] if len(both) > 1 else [])]
-            found += self._combined(case, dict.fromkeys(subsets), seeds)
+            found += self._combined(case, dict.fromkeys(subsets), seeds, self.full_ps(case))
         return [*dict.fromkeys(found)]
 
     def ends(self) -> list[Wanted]:
         """Plan whole runs of the parameters that shortened ones can't show, each alone."""
         late = [(p,) for p in self.parameters if p.of_the_end]
         return [run for case in self.cases if case in self.lengths for run in self._combined(case, late, [self.seed])]
+
+    def full_ps(self, case: str) -> int | None:
+        """Return the limit of runs that are compared with published figures: None, or a length that stands for it."""
+        length = self.lengths.get(case)
+        return length.ps if length is not None and length.stands else None
 
     def samples(self, count: int, seeds: Sequence[int]) -> list[Wanted]:
         """Plan whole runs of a Latin hypercube over all open parameters: each value of a parameter has its share of the
@@ -177,7 +184,7 @@ class Study:
         found = []
         for row in zip(*columns, strict=True):
             values = {p.key: value for p, value in zip(self.parameters, row, strict=True) if value != OWN}
-            found += [self.wanted(case, values, seed) for case in self.cases for seed in seeds]
+            found += [self.wanted(case, values, seed, self.full_ps(case)) for case in self.cases for seed in seeds]
         return [*dict.fromkeys(found)]
 
     def wanted(self, case: str, values: Mapping[str, str], seed: int, limit_ps: int | None = None) -> Wanted:
@@ -262,7 +269,8 @@ def _same(name: str, case: str) -> str:
 def _length(name: str, case: str) -> Length | None:
     for table in shared_data()["shortened"]:
         if name in table["experiments"] and fnmatchcase(case, table.get("cases", "*")):
-            return Length(table["time"], parse_duration(table["time"], _SHARED.name), table["why"])
+            ps = parse_duration(table["time"], _SHARED.name)
+            return Length(table["time"], ps, table["why"], table.get("stands", False))
     return None
 
 
