@@ -143,7 +143,7 @@ class Study:
         return found
 
     def whole(self, strongest: Mapping[str, Iterable[Sequence[str]]], seeds: Sequence[int]) -> list[Wanted]:
-        """Plan runs of full length, of each case with its strongest parameters: each alone, and all combinations of two.
+        """Plan runs of full length, of each case with its strongest parameters: each alone, and all pairs of values.
 
         Parameters
         ----------

@@ -68,7 +68,10 @@ def found_so_far(store: Store, options: Options) -> dict[str, Any]:
         "parameters": [
             {"key": p.key, "values": [*p.values], "why": p.why, "source": p.source} for p in study.parameters
         ],
-        "lengths": [{"case": case, "time": length.text, "why": length.why} for case, length in study.lengths.items()],
+        "lengths": [
+            {"case": case, "time": length.text, "why": length.why, "stands": length.stands}
+            for case, length in study.lengths.items()
+        ],
         "figures": [found for found in figures if found is not None],
         "left_out": [*study.left_out, *left],
         "missing": {name: [count, len(planned[name])] for name, count in missing.items() if count},
@@ -79,14 +82,15 @@ def found_so_far(store: Store, options: Options) -> dict[str, Any]:
 
 
 def points(store: Store, figure: Figure, limit_ps: int | None) -> list[Point]:
-    """Return a figure for each combination of values of runs of one length, over the seeds; of shortened runs with the
-    experiment's own seed only."""
+    """Return a figure for each combination of values of runs of one length, over the seeds; of runs that only screen,
+    of the experiment's own seed."""
     found: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    full_ps = store.study.full_ps(figure.case)
     metric, unit = figure.row["metric"], figure.row["unit"]
     for wanted, record in store:
         if wanted.case != figure.case or wanted.limit_ps != limit_ps or not record.finished:
             continue
-        if (limit_ps is None or wanted.seed == store.study.seed) and metric in record.metrics:
+        if (limit_ps == full_ps or wanted.seed == store.study.seed) and metric in record.metrics:
             found.setdefault(wanted.values, []).append(in_unit(metric, unit, record.metrics[metric]))
     return [Point(dict(values), tuple(figures)) for values, figures in found.items()]
 
@@ -114,7 +118,8 @@ def _samples(study: Study, options: Options) -> list[Wanted]:
 def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
     """Return what there is of a figure; None without a run."""
     screened = _screened(store, figure)
-    whole = points(store, figure, None)
+    full_ps = store.study.full_ps(figure.case)
+    whole = points(store, figure, full_ps)
     if not screened and not whole:
         return None
     effect = effects(store.study.parameters, screened, "mean")
@@ -127,6 +132,7 @@ def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
         "screening": effect,
         "screening_own": next((point.of("mean") for point in screened if not point.values), None),
         "shortened": length.text if length else "",
-        "range_of": "whole runs" if whole or length is None else f"runs of {length.text}",
+        "range_of": f"runs of {length.text}" if length and (length.stands or not whole) else "whole runs",
+        "comparable": bool(whole),
         **explained(figure, strongest(effect), whole or screened),
     }

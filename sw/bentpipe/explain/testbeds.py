@@ -58,10 +58,13 @@ class Testbed:
         ]
 
     def runs(self, stores: Mapping[str, Store]) -> list[Wanted]:
-        """Plan a whole run of each combination for each row, with the experiment's own seed; combinations first."""
+        """Plan a run of full length of each combination for each row, with the experiment's own seed; one combination
+        after the other."""
         cases = [pair for pair in dict.fromkeys((name, case) for name, case, _ in self.rows) if pair[0] in stores]
         return [
-            Wanted(name, case, values, stores[name].study.seed) for values in self.combinations for name, case in cases
+            Wanted(name, case, values, stores[name].study.seed, stores[name].study.full_ps(case))
+            for values in self.combinations
+            for name, case in cases
         ]
 
     def ranking_runs(self, stores: Mapping[str, Store]) -> list[Wanted]:
@@ -210,7 +213,7 @@ def _figures(bed: Testbed, stores: Mapping[str, Store]) -> list[tuple[str, Figur
 
 
 def _ours(store: Store, figure: Figure, values: Values) -> float | None:
-    wanted = Wanted(store.study.name, figure.case, values, store.study.seed)
+    wanted = Wanted(store.study.name, figure.case, values, store.study.seed, store.study.full_ps(figure.case))
     if wanted not in store or not store[wanted].finished:
         return None
     found = store[wanted].metrics.get(figure.row["metric"])
