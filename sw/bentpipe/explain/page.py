@@ -23,9 +23,11 @@ which settings the authors had.
 | inside by … | the range contains the figure, and its nearer end is so far away |
 | only with … | all runs on the figure's other side share this setting |
 | unexplained | no run of the range reaches the figure |
+| not judged | only runs so far whose rate is not that of a whole run |
 
-"As it is" is the entry with its own settings. A range has all whole runs of an experiment, also those of its testbed.
-`bentpipe explain ID` shows the settings at both ends. Withheld figures take no part.
+"As it is" is the entry with its own settings. The range is of all runs of full length, also those of the testbed.
+Full length is a whole run, or a shortened one if its rate is steady by then; each experiment below states it.
+Withheld figures take no part.
 """
 
 
@@ -51,14 +53,16 @@ def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 def summary_text(found: Sequence[Mapping[str, Any]]) -> str:
     """Return how many figures are inside their ranges."""
-    figures = [figure for each in found for figure in each["figures"]]
+    figures = [figure for each in found for figure in each["figures"] if figure["comparable"]]
     inside = sum(figure["inside"] for figure in figures)
     measured = [figure for figure in figures if figure["measured"] is not None]
     within = sum(figure["inside"] for figure in measured)
-    return (
+    others = sum(not figure["comparable"] for each in found for figure in each["figures"])
+    text = (
         f"{inside} of {len(figures)} figures are inside the range of the open parameters; of those that were measured, "
         f"{within} of {len(measured)}."
     )
+    return text + (f" {others} more have no whole run yet and are not judged." if others else "")
 
 
 def page(
@@ -121,11 +125,14 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
     ]
     missing: Mapping[str, Sequence[int]] = each["missing"]
     by_length: dict[tuple[str, str], list[str]] = {}
+    by_stands: dict[tuple[str, str], bool] = {}
     for length in each["lengths"]:
         by_length.setdefault((length["time"], length["why"]), []).append(length["case"])
+        by_stands[length["time"], length["why"]] = length["stands"]
     for (time, why), cases in by_length.items():
         of = f" ({', '.join(cases)})" if any(cases) and len(by_length) > 1 else ""
-        parts += [f"Shortened runs{of} end after {time}: {why}.", ""]
+        stands = " They stand for whole runs." if by_stands[time, why] else " They only find the strongest parameters."
+        parts += [f"Shortened runs{of} end after {time}: {why}.{stands}", ""]
     left = [f"{name}: {count} of {planned} runs, for want of time" for name, (count, planned) in missing.items()]
     if each["left_out"] or left:
         parts += ["Left out:", "", *(f"- {text}" for text in [*each["left_out"], *left]), ""]

@@ -135,4 +135,5 @@ def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
         "range_of": f"runs of {length.text}" if length and (length.stands or not whole) else "whole runs",
         "comparable": bool(whole),
         **explained(figure, strongest(effect), whole or screened),
+        **({} if whole else {"inside": False, "verdict": "not judged: no whole run yet"}),
     }

@@ -8,13 +8,13 @@ from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.catalogue import catalogue, read_extended
 from bentpipe.experiment.load import load
+from bentpipe.explain import testbeds
 from bentpipe.explain.judge import Point, effects, explained, strongest
 from bentpipe.explain.measure import Budget, Runner
 from bentpipe.explain.page import page, rows
 from bentpipe.explain.plan import Figure, Parameter, shared_data, study
 from bentpipe.explain.run import points
 from bentpipe.explain.store import Record, Store
-from bentpipe.explain.testbeds import Testbed, fitted, ranked, testbeds
 from bentpipe.plots.ranges import write_ranges
 
 FIGURE = Figure("", 0, {"quantity": "throughput", "measured": 10.0, "predicted": None, "over": "mean"})
@@ -46,7 +46,7 @@ def test_screening_varies_each_parameter_alone_and_whole_runs_the_two_strongest(
     wanted = study("acts-3flows-model")
     short = wanted.screening()
     assert {len(run.values) for run in short} == {0, 1}
-    assert all(run.limit_ps == 80 * 10**12 for run in short)
+    assert all(run.limit_ps == wanted.lengths[""].ps for run in short)
     shown = [parameter for parameter in wanted.parameters if parameter.key != "flow.*.size"]
     assert len(short) == 1 + sum(len(parameter.values) for parameter in shown)
     keys = ["hosts.tcp.ack_policy", "hosts.cost"]
@@ -115,16 +115,17 @@ def record(rate, **others):
 def test_runs_that_are_done_are_kept_and_those_of_another_entry_do_not_count(tmp_path):
     wanted = study("lan-3flows")
     store = Store(wanted, tmp_path)
-    whole, short = wanted.wanted("", {}, 1), wanted.wanted("", {"hosts.cost": "100 us"}, 1, 20 * 10**12)
+    full_ps = wanted.full_ps("")
+    whole, short = wanted.wanted("", {}, 1, full_ps), wanted.wanted("", {"hosts.cost": "100 us"}, 1, 3 * 10**12)
     store.add(whole, record(91e6))
     store.add(short, record(80e6))
     text = store.path.read_text()
     store.path.write_text(text + text[:40])  # killed while it wrote
     again = Store(wanted, tmp_path)
     assert len(again) == 2 and again[short].metrics["sum_of_flow_rates"] == 80e6
-    again.add(wanted.wanted("", {}, 2), record(92e6))
+    again.add(wanted.wanted("", {}, 2, full_ps), record(92e6))
     assert len(store.path.read_text().splitlines()) == 3
-    assert [point.figures for point in points(Store(wanted, tmp_path), wanted.figures[0], None)] == [(91.0, 92.0)]
+    assert [point.figures for point in points(Store(wanted, tmp_path), wanted.figures[0], full_ps)] == [(91.0, 92.0)]
     store.path.write_text(text.replace(wanted.entry, "other"))
     assert len(Store(wanted, tmp_path)) == 0
     store.path.write_text("{}\n" + text)
@@ -150,16 +151,16 @@ def test_a_testbed_is_fitted_and_validated_by_leaving_out_one_row(tmp_path):
     """Three rows that policy decides: two want it, the third doesn't."""
     rows = (("lan-3flows", "", "sum_of_flow_rates"), ("load-sweep", "in LAN, load 105", "sum_of_flow_rates"))
     rows += (("load-sweep", "in WAN, load 105", "sum_of_flow_rates"),)
-    bed = Testbed("t", "T", {"network.switches.*.policy": ("tail",)}, rows, (), ())
+    bed = testbeds.Testbed("t", "T", {"network.switches.*.policy": ("tail",)}, rows, (), ())
     stores = {name: Store(study(name), tmp_path) for name in ("lan-3flows", "load-sweep")}
-    assert fitted(bed, stores) is None
+    assert testbeds.fitted(bed, stores) is None
     rates = {rows[0]: (183.774e6, 91.887e6), rows[1]: (206.046e6, 103.023e6), rows[2]: (99.265e6, 198.53e6)}
     planned = bed.runs(stores)
     assert len(planned) == 6
     for run in planned:
         own, tail = next(pair for row, pair in rates.items() if row[:2] == (run.name, run.case))
         stores[run.name].add(run, record(tail if run.values else own))
-    found = fitted(bed, stores)
+    found = testbeds.fitted(bed, stores)
     assert found["best"] == {"network.switches.*.policy": "tail"}
     assert found["errors"]["today"] == pytest.approx(2 / 3) and found["errors"]["fitted"] == pytest.approx(1 / 3)
     # without one of the first two, the others are divided and the entries' own comes first; the third then errs
@@ -168,21 +169,21 @@ def test_a_testbed_is_fitted_and_validated_by_leaving_out_one_row(tmp_path):
 
 
 def test_rankings_have_means_and_steps(tmp_path):
-    (bed,) = testbeds(["acts"])
+    (bed,) = testbeds.testbeds(["acts"])
     store = Store(study("acts-variants"), tmp_path)
     runs = [run for run in bed.ranking_runs({"acts-variants": store}) if not run.values]
-    assert len(runs) == 30 and {run.limit_ps for run in runs} == {80 * 10**12}
+    assert len(runs) == 30 and {run.limit_ps for run in runs} == {store.study.lengths["sack full blast"].ps}
     for run in runs:
         base = {"sack full blast": 80e6, "newreno full blast": 60e6, "reno full blast": 60.1e6}[run.case]
         store.add(run, record(base + run.seed * 1e6))
-    found = ranked(bed, {"acts-variants": store})
+    found = testbeds.ranked(bed, {"acts-variants": store})
     assert [each["settings"] for each in found] == ["today's settings"]
     assert found[0]["steps"] == ["held", "open"] and found[0]["cases"][0]["mean"] == pytest.approx(85.5)
 
 
 def test_testbeds_name_public_rows_and_open_parameters():
     """No withheld figure takes part in a choice; what is varied is open in each entry."""
-    for bed in testbeds():
+    for bed in testbeds.testbeds():
         stores = {name: Store(study(name), Path("nowhere")) for name, _, _ in bed.rows}
         assert len({wanted.values for wanted in bed.runs(stores)}) == len(bed.combinations)
         for name, case, metric in bed.rows:
@@ -199,7 +200,7 @@ def test_page_and_chart(tmp_path):
     parameters = [Parameter("a", ("1",), "w", "s"), Parameter("b", ("2",), "w", "s")]
     figure = {"name": "x", "unit": "Mb/s", "measured": 10.0, "predicted": 9.0, "shortened": "5 s", "screening_own": 8.0}
     figure |= {"screening": effects(parameters, points, "mean")} | explained(FIGURE, ["b", "a"], points)
-    figure |= {"range_of": "whole runs"}
+    figure |= {"range_of": "whole runs", "comparable": True}
     each = {
         "id": "e",
         "title": "E",
@@ -211,7 +212,7 @@ def test_page_and_chart(tmp_path):
     }
     each |= {"parameters": [{"key": "a", "values": ["1"], "why": "w", "source": "s"}], "figures": [figure]}
     each |= {
-        "lengths": [{"case": "", "time": "5 s", "why": "it is steady"}],
+        "lengths": [{"case": "", "time": "5 s", "why": "it is steady", "stands": False}],
         "missing": {"samples": [2, 3]},
         "versions": ["v"],
     }
