@@ -52,7 +52,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="begin no further run when these have taken so much processor time, for example '90 min' or '6 h'; "
         "'0 s' only makes the page",
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the page here, its charts beside it")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here instead, its charts beside it")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--workers",
@@ -111,16 +111,13 @@ def _tell(
     found = [found_so_far(store, options) for store in stores.values()]
     joint = [bed for bed in (fitted(bed, stores) for bed in beds) if bed is not None]
     rankings = [ranking for bed in beds for ranking in ranked(bed, stores)]
-    places = {given.out / "explained.md": ""}
-    if given.page:
-        places[given.page] = "_static/explained/"
-    for path, pictures in places.items():
-        folder = path.parent / pictures
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in found:
-            if each["figures"]:
-                write_ranges(folder, each["id"], each["figures"])
-        path.write_text(page(found, left, pictures, joint, rankings), encoding="utf-8")
+    path, pictures = (given.page, "_static/explained/") if given.page else (given.out / "explained.md", "")
+    folder = path.parent / pictures
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in found:
+        if each["figures"]:
+            write_ranges(folder, each["id"], each["figures"])
+    path.write_text(page(found, left, pictures, joint, rankings), encoding="utf-8")
     if given.json:
         return print_json({"experiments": found, "testbeds": joint, "rankings": rankings, "left_out": left})
     out = console()
@@ -129,7 +126,7 @@ def _tell(
     out.print(summary_text(found), highlight=False)
     for text in _left_out(found, left):
         out.print(f"Left out: {text}", highlight=False, soft_wrap=True)
-    out.print(f"Page: {given.page or given.out / 'explained.md'}", highlight=False, soft_wrap=True)
+    out.print(f"Page: {path}", highlight=False, soft_wrap=True)
     return 0
 
 
