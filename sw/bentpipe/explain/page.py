@@ -133,7 +133,7 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
         of = f" ({', '.join(cases)})" if any(cases) and len(by_length) > 1 else ""
         stands = " They stand for whole runs." if by_stands[time, why] else " They only find the strongest parameters."
         parts += [f"Shortened runs{of} end after {time}: {why}.{stands}", ""]
-    left = [f"{name}: {count} of {planned} runs, for want of time" for name, (count, planned) in missing.items()]
+    left = [f"{name}: {count} of {planned} runs are outside the budget" for name, (count, planned) in missing.items()]
     if each["left_out"] or left:
         parts += ["Left out:", "", *(f"- {text}" for text in [*each["left_out"], *left]), ""]
     return parts

@@ -54,7 +54,7 @@ class Parameter:
 
     @property
     def of_the_end(self) -> bool:
-        """Whether it decides when a run ends, so that only whole runs show its effect."""
+        """Return whether it decides when a run ends, so that only whole runs show its effect."""
         return self.key.endswith(_OF_THE_END)
 
 
