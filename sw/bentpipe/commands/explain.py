@@ -166,8 +166,11 @@ def _all(beds: list[Testbed]) -> tuple[list[str], list[str]]:
     found, left = [], []
     for name, path in catalogue().items():
         document, _ = read_extended(path)
-        rows = [row for row in document.get("published", ()) if "measured" in row or "predicted" in row]
+        published = document.get("published", ())
+        rows = [row for row in published if "measured" in row or "predicted" in row]
         if not rows:
+            if document["experiment"].get("paper"):
+                left.append(f"{name}: " + ("its figures are withheld" if published else "has no published figure"))
             continue
         if all(row.get("given_back") for row in rows):
             left.append(f"{name}: all its published figures are inputs")
