@@ -7,6 +7,7 @@ import pytest
 from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.catalogue import catalogue, read_extended
+from bentpipe.experiment.document.sets import named_set, sets
 from bentpipe.experiment.load import load
 from bentpipe.explain import testbeds
 from bentpipe.explain.judge import Point, effects, explained, strongest
@@ -240,3 +241,25 @@ def test_wrong_uses(words, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["explain", *words]) == 2
     assert said in capsys.readouterr().err and not [*tmp_path.iterdir()]
+
+
+def test_a_fitted_set_has_a_name_and_is_never_a_default():
+    (bed,) = testbeds.testbeds(["acts"])
+    for name in bed.sets:
+        settings = sets()[name]["settings"]
+        assert {*settings} <= {*bed.vary}
+        fitted_run = load("acts-3flows", [f"@{name}", "flow.*.size=1 MiB"])
+        one_by_one = load("acts-3flows", [*(f"{key}={value}" for key, value in settings.items()), "flow.*.size=1 MiB"])
+        assert fitted_run.document == one_by_one.document != load("acts-3flows", ["flow.*.size=1 MiB"]).document
+    with pytest.raises(BentpipeError, match="--set @acts-plausibel: there is no such set"):
+        load("acts-3flows", ["@acts-plausibel"])
+
+
+def test_the_fitted_set_is_the_best_of_the_kept_runs():
+    """Of the data in the docs, which anyone can compute again."""
+    data = Path(__file__).parents[3] / "docs" / "data" / "explained"
+    (bed,) = testbeds.testbeds(["acts"])
+    found = testbeds.fitted(bed, {name: Store(study(name), data) for name, _, _ in bed.rows})
+    assert found is not None
+    assert found["best"] == named_set(bed.sets[0])
+    assert found["errors"]["fitted"] <= found["errors"]["left_out"]
