@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.compare.rows import apart
 from bentpipe.compare.sides import Side
 from bentpipe.experiment.document.catalogue import read_document
-from bentpipe.results.statistics import Mean, mean_of
+from bentpipe.results.statistics import Mean, mean_of, step
 
-__all__ = ["Order", "judged", "orders", "step"]
+__all__ = ["Order", "judged", "orders"]
 
 _FILE: Final = Path(__file__).resolve().parent.parent / "catalogue" / "published" / "orders.toml"
 
@@ -81,11 +80,3 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def step(one: Mean, two: Mean) -> dict[str, Any]:
-    """Return the difference of two means, the interval's half, and whether the first is above the second."""
-    difference, half = one.mean - two.mean, apart(one, two)
-    held = difference > (half or 0.0)
-    open_ = half is not None and half > 0 and abs(difference) <= half
-    return {"difference": difference, "half": half, "verdict": "held" if held else "open" if open_ else "not held"}

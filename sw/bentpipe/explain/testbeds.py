@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from bentpipe.compare.orders import step
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.sets import named_set
 from bentpipe.explain.plan import Figure, Values, Wanted, shared_data
 from bentpipe.explain.store import Store
 from bentpipe.results.metrics import in_unit
-from bentpipe.results.statistics import mean_of
+from bentpipe.results.statistics import mean_of, step
 from bentpipe.sweeps.grid import as_text
 from bentpipe_hdl.words import nearest
 
