@@ -162,35 +162,37 @@ def fitted(bed: Testbed, stores: Mapping[str, Store]) -> dict[str, Any] | None:
 def ranked(bed: Testbed, stores: Mapping[str, Store]) -> list[dict[str, Any]]:
     """Return the rankings: for the entries' own settings and each set the means over the seeds, and each step's
     verdict."""
-    found = []
     labels = ["today's settings", *(f"@{name}" for name in bed.sets)]
-    for table in bed.rankings:
-        store = stores.get(table["experiment"])
-        for label, values in zip(labels, bed.settings(), strict=True) if store else ():
-            means = []
-            for case in table["cases"]:
-                runs = [wanted for wanted in _seeds(store, case, values, table["seeds"]) if wanted in store]
-                figures = [store[wanted].metrics[table["metric"]] for wanted in runs]
-                if len(figures) == len(table["seeds"]):
-                    means.append(mean_of(figures))
-            if len(means) < len(table["cases"]):
-                continue
-            length = store.study.lengths.get(table["cases"][0])
-            found.append(
-                {
-                    "name": table["name"],
-                    "settings": label,
-                    "seeds": len(table["seeds"]),
-                    "shortened": length.text if length else "",
-                    "cases": [
-                        {"case": case, "mean": in_unit(table["metric"], "Mb/s", mean.mean)}
-                        | {"half": in_unit(table["metric"], "Mb/s", mean.half or 0.0)}
-                        for case, mean in zip(table["cases"], means, strict=True)
-                    ],
-                    "steps": [step(one, two)["verdict"] for one, two in itertools.pairwise(means)],
-                }
-            )
-    return found
+    found = [
+        _ranking(stores[table["experiment"]], table, label, values)
+        for table in bed.rankings
+        if table["experiment"] in stores
+        for label, values in zip(labels, bed.settings(), strict=True)
+    ]
+    return [each for each in found if each is not None]
+
+
+def _ranking(store: Store, table: Mapping[str, Any], label: str, values: Values) -> dict[str, Any] | None:
+    """Return a ranking with these settings; None until all its runs are done."""
+    means = []
+    for case in table["cases"]:
+        runs = _seeds(store, case, values, table["seeds"])
+        if any(wanted not in store for wanted in runs):
+            return None
+        means.append(mean_of([store[wanted].metrics[table["metric"]] for wanted in runs]))
+    length = store.study.lengths.get(table["cases"][0])
+    return {
+        "name": table["name"],
+        "settings": label,
+        "seeds": len(table["seeds"]),
+        "shortened": length.text if length else "",
+        "cases": [
+            {"case": case, "mean": in_unit(table["metric"], "Mb/s", mean.mean)}
+            | {"half": in_unit(table["metric"], "Mb/s", mean.half or 0.0)}
+            for case, mean in zip(table["cases"], means, strict=True)
+        ],
+        "steps": [step(one, two)["verdict"] for one, two in itertools.pairwise(means)],
+    }
 
 
 def _seeds(store: Store, case: str, values: Values, seeds: Sequence[int]) -> list[Wanted]:

@@ -162,7 +162,7 @@ def test_a_testbed_is_fitted_and_validated_by_leaving_out_one_row(tmp_path):
         own, tail = next(pair for row, pair in rates.items() if row[:2] == (run.name, run.case))
         stores[run.name].add(run, record(tail if run.values else own))
     found = testbeds.fitted(bed, stores)
-    assert found["best"] == {"network.switches.*.policy": "tail"}
+    assert found is not None and found["best"] == {"network.switches.*.policy": "tail"}
     assert found["errors"]["today"] == pytest.approx(2 / 3) and found["errors"]["fitted"] == pytest.approx(1 / 3)
     # without one of the first two, the others are divided and the entries' own comes first; the third then errs
     assert [row["left_out"] for row in found["rows"]] == pytest.approx([183.774, 206.046, 198.53], rel=1e-3)
