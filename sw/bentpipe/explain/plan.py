@@ -237,7 +237,7 @@ def study(name: str) -> Study:
         reasons = f": {'; '.join(left_out)}" if left_out else ""
         raise BentpipeError(f"{name}: has no published figure to explain{reasons}")
     first = cases[0]
-    found = {figure.case: _length(first.id, figure.case) for figure in figures}
+    found = {case.case: _length(first.id, case.case) for case in cases}
     lengths = {case: length for case, length in found.items() if length is not None and length.ps < first.duration_ps}
     return Study(
         name,

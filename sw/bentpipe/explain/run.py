@@ -71,6 +71,7 @@ def found_so_far(store: Store, options: Options) -> dict[str, Any]:
         "lengths": [
             {"case": case, "time": length.text, "why": length.why, "stands": length.stands}
             for case, length in study.lengths.items()
+            if case in study.cases
         ],
         "figures": [found for found in figures if found is not None],
         "left_out": [*study.left_out, *left],
