@@ -23,6 +23,7 @@ which settings the authors had.
 | inside by … | the range contains the figure, and its nearer end is so far away |
 | only with … | all runs on the figure's other side share this setting |
 | unexplained | no run of the range reaches the figure |
+| so far … | planned runs are missing, so the range may grow |
 | not judged | only runs so far whose rate is not that of a whole run |
 
 "As it is" is the entry with its own settings. The range is of all runs of full length, also those of the testbed.

@@ -57,7 +57,13 @@ def found_so_far(store: Store, options: Options) -> dict[str, Any]:
         "end of the run": study.ends(),
         "samples": _samples(study, options) if options.samples else [],
     }
-    figures = [_figure(store, figure) for figure in study.figures]
+    todo = {
+        wanted.case
+        for name in ("shortened or single", "the two strongest")
+        for wanted in planned[name]
+        if wanted not in store
+    }
+    figures = [_figure(store, figure, figure.case in todo) for figure in study.figures]
     left = [f"{figure.name}: no run" for figure, found in zip(study.figures, figures, strict=True) if found is None]
     missing = {name: sum(wanted not in store for wanted in runs) for name, runs in planned.items()}
     return {
@@ -116,8 +122,8 @@ def _samples(study: Study, options: Options) -> list[Wanted]:
     return study.samples(options.samples, options.seeds or (study.seed,))
 
 
-def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
-    """Return what there is of a figure; None without a run."""
+def _figure(store: Store, figure: Figure, incomplete: bool) -> dict[str, Any] | None:
+    """Return what there is of a figure; None without a run. Of an incomplete one the verdict is that so far."""
     screened = _screened(store, figure)
     full_ps = store.study.full_ps(figure.case)
     whole = points(store, figure, full_ps)
@@ -125,6 +131,11 @@ def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
         return None
     effect = effects(store.study.parameters, screened, "mean")
     length = store.study.lengths.get(figure.case)
+    found = explained(figure, strongest(effect), whole or screened)
+    if not whole:
+        found |= {"inside": False, "verdict": "not judged: no whole run yet"}
+    elif incomplete:
+        found["verdict"] = f"so far {found['verdict'].replace('unexplained', 'not reached')}"
     kept = ("quantity", "unit", "source", "measured", "predicted", "over")
     return {
         "name": figure.name,
@@ -135,6 +146,5 @@ def _figure(store: Store, figure: Figure) -> dict[str, Any] | None:
         "shortened": length.text if length else "",
         "range_of": f"runs of {length.text}" if length and (length.stands or not whole) else "whole runs",
         "comparable": bool(whole),
-        **explained(figure, strongest(effect), whole or screened),
-        **({} if whole else {"inside": False, "verdict": "not judged: no whole run yet"}),
+        **found,
     }

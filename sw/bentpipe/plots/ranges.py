@@ -24,9 +24,10 @@ def write_ranges(folder: Path, name: str, figures: Sequence[Mapping[str, Any]]) 
     figures : Sequence[Mapping]
         As the entry's ``explain.json`` has them.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(), rc_context({"svg.fonttype": "none"}):  # a third of the octets, and text that can be searched
         rows = [max(len(_bars(figure)), len(figure["screening"])) for figure in figures]
         heights = [_HEAD_IN + _ROW_IN * count for count in rows]
         drawn = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
