@@ -28,7 +28,7 @@ which settings the authors had.
 
 "As it is" is the entry with its own settings. The range is of all runs of full length, also those of the testbed.
 Full length is a whole run, or a shortened one if its rate is steady by then; each experiment below states it.
-Withheld figures take no part.
+Withheld figures take no part. With one seed, an effect may also be chance: the first losses decide much of a short run.
 """
 
 

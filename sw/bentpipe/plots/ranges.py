@@ -45,10 +45,10 @@ def _bars(figure: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
     bars = []
     for key in figure["pair"]:
         alone = [p["ours"] for p in points if set(p["values"]) <= {key}]
-        bars += [(key, alone)] if alone else []
+        bars += [(key, alone)] if len(alone) > 1 else []
     if len(figure["pair"]) > 1:
         both = [p["ours"] for p in points if set(p["values"]) <= set(figure["pair"])]
-        bars += [("both", both)] if both else []
+        bars += [("both", both)] if len(both) > 1 else []
     if any(not set(p["values"]) <= set(figure["pair"]) for p in points):
         bars.append(("all runs", [p["ours"] for p in points]))
     return bars or [("all runs", [p["ours"] for p in points])]
