@@ -43,7 +43,7 @@ def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             figure_text(figure["predicted"]),
             figure_text(figure["own"]),
             f"{figure_text(figure['low'])} to {figure_text(figure['high'])}",
-            f"{len(figure['points'])} {figure['range_of']}",
+            _runs(len(figure["points"]), figure["range_of"]),
             figure["verdict"],
             ", ".join(figure["pair"]) or "none has an effect",
         ]
@@ -189,6 +189,10 @@ def _rankings(rankings: Sequence[Mapping[str, Any]]) -> list[str]:
         ours = ", ".join(f"{c['case']} {figure_text(c['mean'])} ± {figure_text(c['half'])}" for c in each["cases"])
         body.append([each["name"], each["settings"], of, ours, "; ".join(each["steps"])])
     return [*parts, *_table(("ranking", "settings", "runs", "ours", "steps"), body), ""]
+
+
+def _runs(count: int, kind: str) -> str:
+    return f"{count} {kind if count != 1 else kind.replace('runs', 'run')}"
 
 
 def _error(row: Mapping[str, Any], name: str) -> str:

@@ -68,7 +68,7 @@ class Figure:
 
     @property
     def name(self) -> str:
-        return ", ".join(filter(None, (self.case, self.row["quantity"])))
+        return ", ".join(filter(None, (self.row["case"], self.row["quantity"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ def _entry(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-_KEPT: Final = ("quantity", "metric", "unit", "source", "measured", "predicted", "over", "given_back")
+_KEPT: Final = ("case", "quantity", "metric", "unit", "source", "measured", "predicted", "over", "given_back")
 
 
 def _not_explained(row: Mapping[str, Any]) -> str:
