@@ -185,7 +185,7 @@ def _rankings(rankings: Sequence[Mapping[str, Any]]) -> list[str]:
     parts = ["## Rankings over seeds", "", "Means with 95 % intervals, Mb/s.", ""]
     body = []
     for each in rankings:
-        of = f"{each['seeds']} seeds, {'runs of ' + each['shortened'] if each['shortened'] else 'whole runs'}"
+        of = f"{each['seeds']} seeds, runs of {each['shortened']}"
         ours = ", ".join(f"{c['case']} {figure_text(c['mean'])} ± {figure_text(c['half'])}" for c in each["cases"])
         body.append([each["name"], each["settings"], of, ours, "; ".join(each["steps"])])
     return [*parts, *_table(("ranking", "settings", "runs", "ours", "steps"), body), ""]

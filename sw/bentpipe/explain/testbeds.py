@@ -14,6 +14,7 @@ from typing import Any
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.sets import named_set
+from bentpipe.experiment.load import parse_duration
 from bentpipe.explain.plan import Figure, Values, Wanted, shared_data
 from bentpipe.explain.store import Store
 from bentpipe.results.metrics import in_unit
@@ -35,7 +36,8 @@ class Testbed:
     rows : tuple
         Experiment, case and figure of each published row that counts.
     rankings : tuple
-        Tables with the experiment, its cases from the greatest figure to the smallest, the figure, and seeds.
+        Tables with the experiment, its cases from the greatest figure to the smallest, the figure, seeds, and when
+        the runs end.
     sets : tuple of str
         Sets for which rankings are made, beside the entries' own values.
     """
@@ -67,14 +69,14 @@ class Testbed:
         ]
 
     def ranking_runs(self, stores: Mapping[str, Store]) -> list[Wanted]:
-        """Plan the runs of all rankings: each seed, case and set, shortened where the case has a length."""
+        """Plan the runs of all rankings: each set, case and seed, of the ranking's length."""
         return [
             wanted
             for table in self.rankings
             if table["experiment"] in stores
             for values in self.settings()
             for case in table["cases"]
-            for wanted in _seeds(stores[table["experiment"]], case, values, table["seeds"])
+            for wanted in _seeds(stores[table["experiment"]], table, case, values)
         ]
 
     def settings(self) -> list[Values]:
@@ -176,16 +178,15 @@ def _ranking(store: Store, table: Mapping[str, Any], label: str, values: Values)
     """Return a ranking with these settings; None until all its runs are done."""
     means = []
     for case in table["cases"]:
-        runs = _seeds(store, case, values, table["seeds"])
+        runs = _seeds(store, table, case, values)
         if any(wanted not in store for wanted in runs):
             return None
         means.append(mean_of([store[wanted].metrics[table["metric"]] for wanted in runs]))
-    length = store.study.lengths.get(table["cases"][0])
     return {
         "name": table["name"],
         "settings": label,
         "seeds": len(table["seeds"]),
-        "shortened": length.text if length else "",
+        "shortened": table["time"],
         "cases": [
             {"case": case, "mean": in_unit(table["metric"], "Mb/s", mean.mean)}
             | {"half": in_unit(table["metric"], "Mb/s", mean.half or 0.0)}
@@ -195,9 +196,9 @@ def _ranking(store: Store, table: Mapping[str, Any], label: str, values: Values)
     }
 
 
-def _seeds(store: Store, case: str, values: Values, seeds: Sequence[int]) -> list[Wanted]:
-    length = store.study.lengths.get(case)
-    return [Wanted(store.study.name, case, values, seed, length.ps if length else None) for seed in seeds]
+def _seeds(store: Store, table: Mapping[str, Any], case: str, values: Values) -> list[Wanted]:
+    limit_ps = parse_duration(table["time"], "testbeds.toml")
+    return [Wanted(store.study.name, case, values, seed, limit_ps) for seed in table["seeds"]]
 
 
 def _figures(bed: Testbed, stores: Mapping[str, Store]) -> list[tuple[str, Figure]]:
