@@ -45,7 +45,8 @@ def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             f"{figure_text(figure['low'])} to {figure_text(figure['high'])}",
             _runs(len(figure["points"]), figure["range_of"]),
             figure["verdict"],
-            ", ".join(figure["pair"]) or "none has an effect",
+            ", ".join(figure["pair"])
+            or ("none has an effect" if any(e["values"] for e in figure["screening"]) else "not varied alone yet"),
         ]
         for each in found
         for figure in each["figures"]
