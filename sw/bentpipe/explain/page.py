@@ -104,7 +104,8 @@ def page(
         *_rankings(rankings),
     ]
     for each in found:
-        parts += _experiment(each, pictures)
+        parts += _experiment(each, pictures) if each["runs"] else []
+    left = [*left, *(f"{each['id']}: no run within the budget" for each in found if not each["runs"])]
     if left:
         parts += ["## Left out", "", *(f"- {text}" for text in left), ""]
     return "\n".join([*parts, "Next: [published figures and ours](published.md).", ""])
@@ -115,9 +116,10 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
     parts = [
         f"## {each['id']}",
         "",
-        f"{each['title']}: {each['runs']} runs, {each['whole_runs']} of them whole, {each['cpu_s']:.0f} s of processor",
-        f"time, {seeds}, bentpipe {', '.join(each['versions'])};",
-        f"`bentpipe explain {each['id']}`.",
+        f"{each['title']}.",
+        "",
+        f"{each['runs']} runs, {each['whole_runs']} of them whole, in {each['cpu_s']:.0f} s of processor time; {seeds};",
+        f"bentpipe {', '.join(each['versions'])}. The command is `bentpipe explain {each['id']}`.",
         "",
     ]
     if each["figures"]:
@@ -138,7 +140,7 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
     for (time, why), cases in by_length.items():
         of = f" ({', '.join(cases)})" if any(cases) and len(by_length) > 1 else ""
         stands = " They stand for whole runs." if by_stands[time, why] else " They only find the strongest parameters."
-        parts += [f"Shortened runs{of} end after {time}: {why}.{stands}", ""]
+        parts += [f"Shortened runs{of} end after {time}.{stands} {why[0].upper()}{why[1:]}.", ""]
     left = [f"{name}: {count} of {planned} runs are outside the budget" for name, (count, planned) in missing.items()]
     if each["left_out"] or left:
         parts += ["Left out:", "", *(f"- {text}" for text in [*each["left_out"], *left]), ""]
