@@ -118,7 +118,7 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
         "",
         f"{each['title']}.",
         "",
-        f"{each['runs']} runs, {each['whole_runs']} of them whole, in {each['cpu_s']:.0f} s of processor time; {seeds};",
+        f"{each['runs']} runs, {each['whole_runs']} of them whole, {each['cpu_s']:.0f} s of processor time; {seeds};",
         f"bentpipe {', '.join(each['versions'])}. The command is `bentpipe explain {each['id']}`.",
         "",
     ]
