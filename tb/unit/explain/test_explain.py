@@ -220,7 +220,10 @@ def test_page_and_chart(tmp_path):
     text = page([each], ["f: has no open parameters"], "charts/")
     assert rows([each])[0][5:] == ["8.000", "8.000 to 11.000", "3 whole runs", "only with b = 2", "b, a"]
     assert "1 of 1 figures are inside" in text and "(charts/e.svg)" in text and "- f: has no open parameters" in text
-    assert "Shortened runs end after 5 s: it is steady." in text and "- samples: 2 of 3 runs are outside" in text
+    assert (
+        "Shortened runs end after 5 s. They only find the strongest parameters. It is steady." in text
+        and "- samples: 2 of 3 runs are outside" in text
+    )
     write_ranges(tmp_path, "e", [figure])
     assert (tmp_path / "e.svg").stat().st_size
 
