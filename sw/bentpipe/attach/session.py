@@ -109,6 +109,7 @@ class _Ledger:
         self.interface = self
         self.refused, self.congested = _ByVc(refused), _ByVc(congested)
         self.damaged: dict[int, int] = {}
+        self.overrun: dict[int, int] = {}
 
 
 class _ByVc(Mapping[int, int]):

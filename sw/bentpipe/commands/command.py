@@ -251,7 +251,8 @@ def set_option(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="change a setting, for example hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be repeated)",
+        help="change a setting, for example hosts.tcp.variant=newreno or flow.0.size='10 MB' (may be repeated); "
+        "@NAME: all settings of a fitted set",
     )
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bentpipe.commands.command import Command, console, json_option, print_json
 from bentpipe.errors import BentpipeError
 from bentpipe.signals import exit_code
+
+if TYPE_CHECKING:
+    from bentpipe.explain.run import Options
+    from bentpipe.explain.store import Store
+    from bentpipe.explain.testbeds import Testbed
 
 __all__ = ["COMMAND"]
 
@@ -20,89 +25,130 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="ID", help="experiments with [[open]] parameters")
     parser.add_argument("--all", action="store_true", help="all experiments of the catalogue with open parameters")
     parser.add_argument(
+        "--testbed",
+        action="append",
+        metavar="NAME",
+        help="also find joint settings of a testbed, for example acts (default with --all: every testbed)",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("runs/explain"),
         metavar="DIR",
-        help="folder for a folder of each experiment and the page (default: runs/explain); what is done there stays",
+        help="folder for the figures of all runs, charts and the page (default: runs/explain); runs done before count",
     )
     parser.add_argument("--seeds", metavar="A-B,…", help="seeds of the whole runs (default: the experiment's own)")
     parser.add_argument(
         "--samples", type=int, default=0, metavar="N", help="also N whole runs of a Latin hypercube over all parameters"
     )
     parser.add_argument(
-        "--most",
-        metavar="TIME",
-        help="begin no further experiment when the runs have taken this long together, for example '6 h' or '90 min'",
+        "--screening",
+        action="store_true",
+        help="only the runs that vary each parameter alone, shortened where possible",
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the page here, its charts beside it")
-    parser.add_argument("--workers", type=int, metavar="N", help="number of local processes")
-    parser.add_argument("--cluster", metavar="tcp://…", help="address of a running Dask cluster")
+    parser.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="begin no further run when these have taken so much processor time, for example '90 min' or '6 h'; "
+        "'0 s' only makes the page",
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here instead, its charts beside it")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of local processes (default: one per processor); 1: this process",
+    )
+    where.add_argument("--cluster", metavar="tcp://…", help="address of a running Dask cluster")
 
 
 def _run(given: argparse.Namespace) -> int:
-    from bentpipe.explain.page import COLUMNS, page, rows, summary_text
+    from bentpipe.explain.measure import Budget, Runner
     from bentpipe.explain.plan import study
-    from bentpipe.explain.run import Options, explain
+    from bentpipe.explain.run import Options, do_runs
+    from bentpipe.explain.store import Store
+    from bentpipe.explain.testbeds import testbeds
     from bentpipe.progress import Counted
-    from bentpipe.results.tables import print_table
     from bentpipe.sweeps.grid import parse_seeds
 
     if bool(given.names) == given.all:
         raise BentpipeError("explain: name experiments, or give --all")
     if given.samples < 0:
         raise BentpipeError(f"--samples {given.samples}: expected a number from 0 on")
+    if given.workers is not None and given.workers < 1:
+        raise BentpipeError(f"--workers {given.workers}: expected a number from 1 on")
     seeds = parse_seeds(given.seeds) if given.seeds is not None else ()
-    most_s = _seconds(given.most) if given.most else None
-    names, left = _names(given.names) if given.names else _all()
-    found: list[dict[str, Any]] = []
+    budget = Budget(_seconds(given.budget) if given.budget else None)
+    beds = testbeds(None if given.all and given.testbed is None else given.testbed or ())
+    names, left = _names(given.names) if given.names else _all(beds)
+    stores = {name: Store(study(name), given.out) for name in names}
+    options = Options(seeds, given.samples, given.screening)
     try:
-        for number, name in enumerate(names):
-            if most_s is not None and sum(each["runs_s"] for each in found) >= most_s:
-                left += [f"{other}: the time was up ({given.most})" for other in names[number:]]
-                break
-            with Counted(sys.stderr.isatty() and not given.json) as bar:
-                options = Options(seeds, given.samples, given.workers, given.cluster, bar.update)
-                wanted = study(name)
-                found.append(explain(wanted, given.out / wanted.id, options))
+        with Counted(sys.stderr.isatty() and not given.json) as bar:
+            runner = Runner(budget, given.workers, given.cluster, bar.update)
+            left += do_runs(stores, beds, runner, options)
     except KeyboardInterrupt:
         print(f"bentpipe: interrupted; the same command goes on from {given.out}", file=sys.stderr)
         return exit_code()
-    (given.out / "explained.md").write_text(page(found, left, _charts(found, given.out, given.out)), encoding="utf-8")
-    if given.page:
-        given.page.parent.mkdir(parents=True, exist_ok=True)
-        beside = given.page.parent / "_static" / "explained"
-        beside.mkdir(parents=True, exist_ok=True)
-        for each in found:
-            shutil.copy(given.out / each["id"] / f"{each['id']}.svg", beside)
-        given.page.write_text(page(found, left, "_static/explained/"), encoding="utf-8")
+    return _tell(given, stores, beds, options, left)
+
+
+def _tell(
+    given: argparse.Namespace,
+    stores: Mapping[str, Store],
+    beds: list[Testbed],
+    options: Options,
+    left: list[str],
+) -> int:
+    """Write charts and page, and print the table."""
+    from bentpipe.explain.page import COLUMNS, page, rows, summary_text
+    from bentpipe.explain.run import found_so_far
+    from bentpipe.explain.testbeds import fitted, ranked
+    from bentpipe.plots.ranges import write_ranges
+    from bentpipe.results.tables import print_table
+
+    found = [found_so_far(store, options) for store in stores.values()]
+    joint = [bed for bed in (fitted(bed, stores) for bed in beds) if bed is not None]
+    rankings = [ranking for bed in beds for ranking in ranked(bed, stores)]
+    path, pictures = (given.page, "_static/explained/") if given.page else (given.out / "explained.md", "")
+    folder = path.parent / pictures
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in found:
+        if each["figures"]:
+            write_ranges(folder, each["id"], each["figures"])
+    path.write_text(page(found, left, pictures, joint, rankings), encoding="utf-8")
     if given.json:
-        return print_json({"experiments": found, "left_out": left})
+        return print_json({"experiments": found, "testbeds": joint, "rankings": rankings, "left_out": left})
     out = console()
     print_table(out, "Ranges of published figures", COLUMNS, rows(found), 2)
     out.print()
     out.print(summary_text(found), highlight=False)
-    for text in left:
+    for text in _left_out(found, left):
         out.print(f"Left out: {text}", highlight=False, soft_wrap=True)
-    out.print(f"Page: {given.page or given.out / 'explained.md'}", highlight=False, soft_wrap=True)
+    out.print(f"Page: {path}", highlight=False, soft_wrap=True)
     return 0
 
 
-def _charts(found: list[dict[str, Any]], out: Path, folder: Path) -> str:
-    """Copy the charts beside the page of the folder; where they lie from it."""
-    for each in found:
-        shutil.copy(out / each["id"] / f"{each['id']}.svg", folder)
-    return ""
+def _left_out(found: list[dict[str, Any]], left: list[str]) -> list[str]:
+    return left + [
+        f"{each['id']}: {name}: {count} of {planned} runs"
+        for each in found
+        for name, (count, planned) in each["missing"].items()
+    ]
 
 
 def _seconds(text: str) -> float:
     from bentpipe_hdl.units import parse_time
 
-    hours = text.strip().removesuffix("h").strip() if text.strip().endswith("h") else None
+    hours = text.strip().removesuffix("h") if text.strip().endswith("h") else None
     try:
-        return float(hours) * 3600 if hours else parse_time(text) / 1e12
+        found = float(hours) * 3600 if hours else parse_time(text) / 1e12
     except ValueError as error:
-        raise BentpipeError(f"--most {text}: {error}") from None
+        raise BentpipeError(f"--budget {text}: {error}") from None
+    if not 0 <= found < float("inf"):
+        raise BentpipeError(f"--budget {text}: expected a time from 0 on")
+    return found
 
 
 def _names(given: list[str]) -> tuple[list[str], list[str]]:
@@ -112,15 +158,19 @@ def _names(given: list[str]) -> tuple[list[str], list[str]]:
     return given, []
 
 
-def _all() -> tuple[list[str], list[str]]:
-    """Return the experiments of the catalogue that can be explained, and why others with published figures can't."""
+def _all(beds: list[Testbed]) -> tuple[list[str], list[str]]:
+    """Return the experiments of the catalogue that can be explained, those of testbeds first, and why others with
+    published figures can't."""
     from bentpipe.experiment.document.catalogue import catalogue, read_extended
 
     found, left = [], []
     for name, path in catalogue().items():
         document, _ = read_extended(path)
-        rows = [row for row in document.get("published", ()) if "measured" in row or "predicted" in row]
+        published = document.get("published", ())
+        rows = [row for row in published if "measured" in row or "predicted" in row]
         if not rows:
+            if document["experiment"].get("paper"):
+                left.append(f"{name}: " + ("its figures are withheld" if published else "has no published figure"))
             continue
         if all(row.get("given_back") for row in rows):
             left.append(f"{name}: all its published figures are inputs")
@@ -128,7 +178,8 @@ def _all() -> tuple[list[str], list[str]]:
             found.append(name)
         else:
             left.append(f"{name}: has no open parameters")
-    return found, left
+    first = [*dict.fromkeys(row[0] for bed in beds for row in bed.rows)]
+    return [*(name for name in first if name in found), *(name for name in found if name not in first)], left
 
 
 COMMAND = Command(

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.compare.rows import apart
 from bentpipe.compare.sides import Side
 from bentpipe.experiment.document.catalogue import read_document
-from bentpipe.results.statistics import Mean, mean_of
+from bentpipe.results.statistics import Mean, mean_of, step
 
 __all__ = ["Order", "judged", "orders"]
 
@@ -64,7 +63,7 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
                 means.append(mean_of(values))
         if len(means) < len(order.falls):
             continue
-        steps = [_step(one, two) for one, two in itertools.pairwise(means)]
+        steps = [step(one, two) for one, two in itertools.pairwise(means)]
         verdicts = {step["verdict"] for step in steps}
         found.append(
             {
@@ -81,10 +80,3 @@ def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _step(one: Mean, two: Mean) -> dict[str, Any]:
-    difference, half = one.mean - two.mean, apart(one, two)
-    held = difference > (half or 0.0)
-    open_ = half is not None and half > 0 and abs(difference) <= half
-    return {"difference": difference, "half": half, "verdict": "held" if held else "open" if open_ else "not held"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.changes import changes_between
 from bentpipe.results.declared import scale_of
 from bentpipe.results.metrics import NOT_COMPARED, has_average, in_unit
-from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of, t_quantile
+from bentpipe.results.statistics import Mean, apart, mean_of
 from bentpipe.results.tables import change_text
 from bentpipe_hdl.units import format_time
 from bentpipe_hdl.words import nearest
@@ -22,7 +21,6 @@ __all__ = [
     "KINDS",
     "Errors",
     "against_published",
-    "apart",
     "beside",
     "different",
     "error_percent",
@@ -56,17 +54,6 @@ _EACH: Final = 8
 def error_percent(ours: float | None, theirs: float | None) -> float | None:
     """By how much ours is above theirs; None where there is nothing to divide by."""
     return None if ours is None or not theirs else 100 * (ours - theirs) / theirs
-
-
-def apart(ours: Mean, theirs: Mean) -> float | None:
-    """Half the width of the 95 % interval of the difference of two means (Welch); None without seeds on both sides."""
-    if ours.sigma is None or theirs.sigma is None:
-        return None
-    one, two = ours.sigma**2 / ours.count, theirs.sigma**2 / theirs.count
-    if one + two == 0:
-        return 0.0
-    freedom = (one + two) ** 2 / (one**2 / (ours.count - 1) + two**2 / (theirs.count - 1))
-    return t_quantile((1 + CONFIDENCE) / 2, max(1, math.floor(freedom))) * math.sqrt(one + two)
 
 
 def pairs_of(ours: Side, theirs: Side) -> list[tuple[SeedGroup, SeedGroup]]:

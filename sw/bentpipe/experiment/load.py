@@ -20,6 +20,7 @@ from bentpipe.experiment.document import plugins
 from bentpipe.experiment.document.assign import SHORTHANDS, Assignment, assigned, value_of
 from bentpipe.experiment.document.catalogue import find, read_extended
 from bentpipe.experiment.document.changes import Change, changes_between
+from bentpipe.experiment.document.sets import MARK, named_set
 from bentpipe.experiment.document.source import ConfigProblem, Source
 from bentpipe.experiment.document.tables import Cases, CaseTable, Document
 from bentpipe.experiment.resolve.parse import parse_experiment
@@ -370,9 +371,13 @@ def apply_settings(
 
 
 def _read(settings: Iterable[str], by: str) -> list[Assignment]:
-    """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another."""
+    """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another. ``@NAME`` is
+    all settings of a set."""
     found = []
     for setting in settings:
+        if setting.startswith(MARK):
+            found += _read((f"{key}={value}" for key, value in named_set(setting[1:].strip()).items()), by)
+            continue
         key, equals, text = setting.partition("=")
         key = key.strip()
         if not equals or not key or not all(key.split(".")):

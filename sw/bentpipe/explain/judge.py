@@ -61,18 +61,18 @@ def strongest(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def explained(figure: Figure, pair: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    """Return what whole runs make of a figure: its value with the experiment's own settings, the range, a verdict.
+    """Return what runs make of a figure: its value with the experiment's own settings, the range, a verdict.
 
     Parameters
     ----------
     pair : Sequence[str]
         The strongest parameters.
     points : Sequence[Point]
-        Of whole runs, one with the experiment's own settings among them.
+        Of runs of one length, at least one.
     """
     over = figure.row["over"]
     reached = [(point.of(over), point.values) for point in points]
-    own = next(value for value, values in reached if not values)
+    own = next((value for value, values in reached if not values), None)
     low, high = min(reached, key=lambda each: each[0]), max(reached, key=lambda each: each[0])
     theirs = figure.row["measured"] if figure.row["measured"] is not None else figure.row["predicted"]
     inside = low[0] <= theirs <= high[0]
@@ -90,13 +90,13 @@ def explained(figure: Figure, pair: Sequence[str], points: Sequence[Point]) -> d
     }
 
 
-def _verdict(theirs: float, own: float, reached: Sequence[tuple[float, Mapping[str, str]]], inside: bool) -> str:
+def _verdict(theirs: float, own: float | None, reached: Sequence[tuple[float, Mapping[str, str]]], inside: bool) -> str:
     """*inside by …*, *only with …* or *unexplained*, in words."""
     low, high = min(value for value, _ in reached), max(value for value, _ in reached)
     if not inside:
         off, end = (low - theirs, "above") if theirs < low else (theirs - high, "below")
         return f"unexplained: all runs are {end} it, by {100 * off / theirs:.1f} % and more"
-    need = _needed(theirs, own, reached)
+    need = {} if own is None else _needed(theirs, own, reached)
     if need:
         return f"only with {' and '.join(f'{key} = {value}' for key, value in need.items())}"
     return f"inside by {100 * min(theirs - low, high - theirs) / theirs:.1f} %"

@@ -1,144 +1,150 @@
-"""Explaining an experiment into its folder, or going on with it.
+"""Explaining experiments, or going on with it: runs in order of their use, then ranges and verdicts from what there is.
 
 ::
 
-    DIR/screening/        a sweep: shortened runs, each open parameter alone
-    DIR/whole/            a sweep: whole runs of the two strongest parameters of each case
-    DIR/samples/          a sweep: whole runs of a Latin hypercube over all parameters, with --samples
-    DIR/explain.json      ranges, strongest parameters and verdicts
-    DIR/ID.svg, .png      tornado charts
+    DIR/ID.jsonl           each run of an experiment that is done (bentpipe.explain.store)
+
+The order is: shortened runs of all experiments, whole ones of testbeds, rankings, whole ones of the strongest
+parameters, then what shortened runs can't show. So a budget that ends early costs depth, not breadth.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.explain.judge import Point, effects, explained, strongest
-from bentpipe.explain.plan import Figure, Study, varied
-from bentpipe.plots.ranges import write_ranges
-from bentpipe.results.folder import RUNS, read_above
-from bentpipe.results.metrics import NOT_COMPARED
-from bentpipe.sweeps.plan import Plan, code_version
-from bentpipe.sweeps.run import claim_sweep, run_sweep
+from bentpipe.explain.measure import Runner
+from bentpipe.explain.plan import Figure, Study, Wanted
+from bentpipe.explain.store import Store
+from bentpipe.explain.testbeds import Testbed
+from bentpipe.results.metrics import in_unit
 
-__all__ = ["RESULT", "Options", "explain"]
-
-RESULT: Final = "explain.json"
-
-Told = Callable[[int, int, int], None]
+__all__ = ["Options", "do_runs", "found_so_far", "points"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of a study's runs; members as the options of ``bentpipe explain``."""
+    """Options of the runs; members as the options of ``bentpipe explain``."""
 
     seeds: tuple[int, ...] = ()
     samples: int = 0
-    workers: int | None = None
-    cluster: str | None = None
-    told: Told | None = None
+    screening_only: bool = False
 
 
-def explain(study: Study, folder: Path, options: Options) -> dict[str, Any]:
-    """Do what is left of the runs that explain an experiment, and write what they came to; the same as data.
-
-    Raises
-    ------
-    BentpipeError
-        The folder is of something else, or of another version of bentpipe.
-    ExperimentFailed
-        Runs failed; what is done is kept.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    screened = _Sweep(study.screening(), folder / "screening", options)
-    found = []
-    for figure in study.figures:
-        points = screened.points(figure)
-        found.append((figure, effects(study.parameters, points, "mean"), _own(points)))
-    pairs: dict[str, list[list[str]]] = {case: [] for case in study.cases}
-    for figure, effect, _ in found:
-        pairs[figure.case].append(strongest(effect))
-    sweeps = [_Sweep(study.whole(pairs, options.seeds), folder / "whole", options)]
+def do_runs(stores: Mapping[str, Store], beds: Sequence[Testbed], runner: Runner, options: Options) -> list[str]:
+    """Do what is left of the runs, until the budget is spent; a line for each run that failed."""
+    every = [*stores.values()]
+    failed = runner.do((store, wanted) for store in every for wanted in store.study.screening())
+    if options.screening_only:
+        return failed
+    failed += runner.do((stores[wanted.name], wanted) for bed in beds for wanted in bed.runs(stores))
+    failed += runner.do((stores[wanted.name], wanted) for bed in beds for wanted in bed.ranking_runs(stores))
+    failed += runner.do((store, wanted) for store in every for wanted in _whole(store, options))
+    failed += runner.do((store, wanted) for store in every for wanted in store.study.ends())
     if options.samples:
-        plan = study.samples(options.samples, options.seeds)
-        sweeps.append(_Sweep(plan, folder / "samples", options))
-    whole = {
+        failed += runner.do((store, wanted) for store in every for wanted in _samples(store.study, options))
+    return failed
+
+
+def found_so_far(store: Store, options: Options) -> dict[str, Any]:
+    """Return ranges, strongest parameters and verdicts of an experiment, from the runs that are done."""
+    study = store.study
+    planned = {
+        "shortened or single": study.screening(),
+        "the two strongest": _whole(store, options),
+        "end of the run": study.ends(),
+        "samples": _samples(study, options) if options.samples else [],
+    }
+    todo = {
+        wanted.case
+        for name in ("shortened or single", "the two strongest")
+        for wanted in planned[name]
+        if wanted not in store
+    }
+    figures = [_figure(store, figure, figure.case in todo) for figure in study.figures]
+    left = [f"{figure.name}: no run" for figure, found in zip(study.figures, figures, strict=True) if found is None]
+    missing = {name: sum(wanted not in store for wanted in runs) for name, runs in planned.items()}
+    return {
         "id": study.id,
         "title": study.title,
-        "version": code_version(),
-        "seeds": [*options.seeds],
+        "versions": sorted({record.version for _, record in store}),
+        "seeds": sorted({wanted.seed for wanted, _ in store}),
         "parameters": [
             {"key": p.key, "values": [*p.values], "why": p.why, "source": p.source} for p in study.parameters
         ],
-        "figures": [_figure(figure, effect, own, sweeps, screened.short) for figure, effect, own in found],
-        "left_out": [*study.left_out],
-        "runs": sum(len(sweep.plan.runs) for sweep in (screened, *sweeps)),
-        "runs_s": sum(sweep.runs_s for sweep in (screened, *sweeps)),
+        "lengths": [
+            {"case": case, "time": length.text, "why": length.why, "stands": length.stands}
+            for case, length in study.lengths.items()
+            if case in study.cases
+        ],
+        "figures": [found for found in figures if found is not None],
+        "left_out": [*study.left_out, *left],
+        "missing": {name: [count, len(planned[name])] for name, count in missing.items() if count},
+        "runs": len(store),
+        "whole_runs": sum(wanted.limit_ps is None for wanted, _ in store),
+        "cpu_s": sum(record.cpu_s for _, record in store),
     }
-    (folder / RESULT).write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_ranges(folder, study.id, whole["figures"])
-    return whole
 
 
-def _own(points: Sequence[Point]) -> float:
-    return next(point.of("mean") for point in points if not point.values)
+def points(store: Store, figure: Figure, limit_ps: int | None) -> list[Point]:
+    """Return a figure for each combination of values of runs of one length, over the seeds; of runs that only screen,
+    of the experiment's own seed."""
+    found: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    full_ps = store.study.full_ps(figure.case)
+    metric, unit = figure.row["metric"], figure.row["unit"]
+    for wanted, record in store:
+        if wanted.case != figure.case or wanted.limit_ps != limit_ps or not record.finished:
+            continue
+        if (limit_ps == full_ps or wanted.seed == store.study.seed) and metric in record.metrics:
+            found.setdefault(wanted.values, []).append(in_unit(metric, unit, record.metrics[metric]))
+    return [Point(dict(values), tuple(figures)) for values, figures in found.items()]
 
 
-def _figure(
-    figure: Figure, effect: list[dict[str, Any]], own: float, sweeps: Sequence[_Sweep], short: bool
-) -> dict[str, Any]:
-    merged: dict[tuple[tuple[str, str], ...], Point] = {}
-    for sweep in sweeps:
-        for point in sweep.points(figure):
-            merged.setdefault(tuple(sorted(point.values.items())), point)
+def _screened(store: Store, figure: Figure) -> list[Point]:
+    length = store.study.lengths.get(figure.case)
+    return points(store, figure, length.ps if length else None)
+
+
+def _strongest(store: Store, figure: Figure) -> list[str]:
+    return strongest(effects(store.study.parameters, _screened(store, figure), "mean"))
+
+
+def _whole(store: Store, options: Options) -> list[Wanted]:
+    pairs: dict[str, list[list[str]]] = {case: [] for case in store.study.cases}
+    for figure in store.study.figures:
+        pairs[figure.case].append(_strongest(store, figure))
+    return store.study.whole(pairs, options.seeds or (store.study.seed,))
+
+
+def _samples(study: Study, options: Options) -> list[Wanted]:
+    return study.samples(options.samples, options.seeds or (study.seed,))
+
+
+def _figure(store: Store, figure: Figure, incomplete: bool) -> dict[str, Any] | None:
+    """Return what there is of a figure; None without a run. Of an incomplete one the verdict is that so far."""
+    screened = _screened(store, figure)
+    full_ps = store.study.full_ps(figure.case)
+    whole = points(store, figure, full_ps)
+    if not screened and not whole:
+        return None
+    effect = effects(store.study.parameters, screened, "mean")
+    length = store.study.lengths.get(figure.case)
+    found = explained(figure, strongest(effect), whole or screened)
+    if not whole:
+        found |= {"inside": False, "verdict": "not judged: no whole run yet"}
+    elif incomplete:
+        found["verdict"] = f"so far {found['verdict'].replace('unexplained', 'not reached')}"
     kept = ("quantity", "unit", "source", "measured", "predicted", "over")
     return {
         "name": figure.name,
         "case": figure.case,
         **{key: figure.row[key] for key in kept},
         "screening": effect,
-        "screening_own": own,
-        "shortened": short,
-        **explained(figure, strongest(effect), [*merged.values()]),
+        "screening_own": next((point.of("mean") for point in screened if not point.values), None),
+        "shortened": length.text if length else "",
+        "range_of": f"runs of {length.text}" if length and (length.stands or not whole) else "whole runs",
+        "comparable": bool(whole),
+        **found,
     }
-
-
-class _Sweep:
-    """A sweep of a study that has ended, and the figures of its runs."""
-
-    def __init__(self, plan: Plan, path: Path, options: Options) -> None:
-        self.plan = plan
-        with claim_sweep(plan, path) as held:
-            summary = run_sweep(
-                plan, held, workers=options.workers, cluster=options.cluster, told=options.told, plots=False
-            )
-        if summary["status"] == "interrupted":
-            raise KeyboardInterrupt(summary["reason"])
-        if summary["status"] == "failed":
-            raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {path})")
-        self.runs_s = float(summary["time"]["runs_s"])
-        self.short = bool(summary["shortened"])
-        self._runs = [(run, read_above(path / RUNS / run.folder)) for run in plan.runs]
-
-    def points(self, figure: Figure) -> list[Point]:
-        """Return the figure of each combination of values, over the seeds."""
-        found: dict[tuple[tuple[str, str], ...], tuple[Mapping[str, str], list[float]]] = {}
-        for run, summary in self._runs:
-            if run.experiment.case != figure.case:
-                continue
-            row = summary["published"][figure.number]
-            if row["ours"] is None or (not self.short and NOT_COMPARED.intersection(row["remarks"])):
-                continue
-            values = varied(run)
-            found.setdefault(tuple(sorted(values.items())), (values, []))[1].append(row["ours"])
-        points = [Point(values, tuple(figures)) for values, figures in found.values()]
-        if not any(not point.values for point in points):
-            raise BentpipeError(
-                f"{self.plan.id}: no whole run with its own settings has {figure.name}: it failed, or its time was up"
-            )
-        return points

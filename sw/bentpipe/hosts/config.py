@@ -64,6 +64,9 @@ class HostSettings(Settings):
     )
     mtu: Annotated[int, _MTU] = Field(default=9180, description="largest IP datagram, octets")
     interface_queue: Count = Field(default=0, description="length of the interface queue, PDUs; 0: no limit")
+    input_queue: Count = Field(
+        default=0, description="received PDUs that may wait for the processor (BSD's ipintrq has 50); 0: no limit"
+    )
     timer_phase_ps: Annotated[int, _COST] | None = Field(
         default=None,
         description="phase of BSD's 200 ms and 500 ms timers; default: spread evenly over the hosts",

@@ -63,8 +63,8 @@ class Host(Machine):
             return
         if self.oam:
             self._user_cell(event)
-        if event.congested:
-            self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
+        if (event.congested or self.input_limit) and not self._admit(event):
+            return
         head = event.head
         if len(head) < HEADER_OCTETS:  # too short for TCP
             self._datagram(event)
@@ -120,6 +120,15 @@ class Host(Machine):
             return
         assert isinstance(end, TcpEndpoint)
         end.arrive(segment, event, CHECKSUM_START + header)
+
+    def _admit(self, event: PduEvent) -> bool:
+        """Count congestion, and return whether the input queue takes a whole PDU."""
+        if event.congested:
+            self.congested[event.vc] = self.congested.get(event.vc, 0) + 1
+        if self.input_limit and self.processor.waiting() >= self.input_limit:
+            self.overrun[event.vc] = self.overrun.get(event.vc, 0) + 1
+            return False
+        return True
 
     def _oam(self, event: PduEvent) -> None:
         end = self.oam.get(event.vc)

@@ -43,6 +43,8 @@ class Machine:
         PDUs dropped as IP or TCP found them damaged although AAL5 did not.
     damaged : dict of int to int
         Those, by VC.
+    overrun : dict of int to int
+        Whole PDUs that found the input queue full, by VC.
     congested : dict of int to int
         Whole PDUs that met congestion (EFCI in their last cells), by VC.
     oam : dict of int to OamEnd
@@ -87,6 +89,8 @@ class Machine:
         self.header_errors: int = 0
         self.checksum_errors: int = 0
         self.damaged: dict[int, int] = {}
+        self.input_limit: int = config.input_queue
+        self.overrun: dict[int, int] = {}
         self.congested: dict[int, int] = {}
         self.oam: dict[int, OamEnd] = {}
         self.groups: set[int] = set()

@@ -53,6 +53,10 @@ class Processor(Timer):
         self._calls: deque[Timer] = deque()
         self._doing: int = _NOTHING
 
+    def waiting(self) -> int:
+        """Return how many received segments and datagrams wait; the one that it works on is not among them."""
+        return len(self._inputs)
+
     def receive(self, end: TransportEndpoint, segment: Segment | None, now: int) -> None:
         """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
         if self._doing:

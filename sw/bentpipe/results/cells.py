@@ -12,7 +12,7 @@ from typing import Any, Final
 
 __all__ = ["HOST_CAUSES", "cell_metrics"]
 
-HOST_CAUSES: Final = ("interface queue", "IP or transport checksum")
+HOST_CAUSES: Final = ("interface queue", "IP or transport checksum", "input queue")
 """Why hosts drop PDUs, before and behind the network: no loss of frames on it."""
 
 

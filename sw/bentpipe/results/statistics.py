@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["CONFIDENCE", "Mean", "mean_of", "t_quantile"]
+__all__ = ["CONFIDENCE", "Mean", "apart", "mean_of", "step", "t_quantile"]
 
 CONFIDENCE: Final = 0.95
 """Of the interval around a mean over seeds."""
@@ -91,3 +91,22 @@ def _expanded(probability: float, freedom: int) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + sum(term / freedom ** (k + 1) for k, term in enumerate(terms))
+
+
+def apart(ours: Mean, theirs: Mean) -> float | None:
+    """Return half of the 95 % interval of the difference of two means (Welch); None without seeds on both sides."""
+    if ours.sigma is None or theirs.sigma is None:
+        return None
+    one, two = ours.sigma**2 / ours.count, theirs.sigma**2 / theirs.count
+    if one + two == 0:
+        return 0.0
+    freedom = (one + two) ** 2 / (one**2 / (ours.count - 1) + two**2 / (theirs.count - 1))
+    return t_quantile((1 + CONFIDENCE) / 2, max(1, math.floor(freedom))) * math.sqrt(one + two)
+
+
+def step(one: Mean, two: Mean) -> dict[str, Any]:
+    """Return the difference of two means, the interval's half, and whether the first is above the second."""
+    difference, half = one.mean - two.mean, apart(one, two)
+    held = difference > (half or 0.0)
+    open_ = half is not None and half > 0 and abs(difference) <= half
+    return {"difference": difference, "half": half, "verdict": "held" if held else "open" if open_ else "not held"}

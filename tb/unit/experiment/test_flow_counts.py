@@ -114,3 +114,20 @@ def test_the_share_carried_and_the_series_are_of_the_same_losses(result):
         assert what[-1] == lost and [*what] == sorted(what) and when[-1] <= 10**12
     assert 0 < figures["efficiency"] < 1
     assert over_cases([result.summary])["fast.knee"] is None
+
+
+def test_a_full_input_queue_of_the_sink_is_in_the_ledger(tmp_path):
+    path = tmp_path / "dark.toml"
+    path.write_text(TEXT)
+    settings = ["network.hosts.t.receive_cost=30 ms", "network.hosts.t.input_queue=2"]
+    summary = run_experiment(load(str(path), settings)).summary
+    assert summary["status"] == "done"
+    lost = {
+        (row["vc"], loss["where"]): loss["pdus"]
+        for row in summary["ledger"]
+        for loss in row["lost"]
+        if loss["why"] == "input queue"
+    }
+    assert lost.keys() <= {(name, "t") for name in ("fast", "slow", "ping")} and sum(lost.values()) > 0
+    for flow in summary["flows"]:
+        assert counts(flow) == accounts(summary)[flow["name"]]

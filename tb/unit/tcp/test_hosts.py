@@ -209,6 +209,16 @@ def test_interface_queue_without_limit() -> None:
     assert (report.finished, report.quenches, report.retransmits) == (True, 0, 0)
 
 
+def test_full_input_queue_drops_what_arrives() -> None:
+    """Segments come every 0.7 ms and cost 2 ms: three wait, further ones are lost and sent again."""
+    sink = HostConfig(name="sink", receive_cost_ps=2 * MS, input_queue=3)
+    pair = Pair(rate_bps=100_000_000, delay_ps=MS, sink=sink)
+    report = pair.run(pair.flow(TcpConfig(send_buffer=100_000, receive_buffer=100_000), 1_000_000), 60)
+    assert report.finished and report.bad_octets == 0
+    assert 0 < sum(pair.sink.overrun.values()) <= report.retransmits
+    assert [*pair.sink.overrun] == [pair.forth_vc]
+
+
 def test_damaged_payload_is_dropped_by_the_checksum() -> None:
     pair = Pair(rate_bps=10_000_000, delay_ps=MS)
 

@@ -24,12 +24,15 @@ class LedgerInterface(Protocol):
 
 
 class LedgerHost(Protocol):
-    """A host: PDUs that came whole with a wrong header or checksum, and those whose last cell had EFCI, by VC."""
+    """A host: PDUs that came whole, by VC: with a wrong header or checksum, when the input queue was full, and those
+    whose last cell had EFCI."""
 
     @property
     def interface(self) -> LedgerInterface: ...
     @property
     def damaged(self) -> Mapping[int, int]: ...
+    @property
+    def overrun(self) -> Mapping[int, int]: ...
     @property
     def congested(self) -> Mapping[int, int]: ...
 
@@ -55,10 +58,11 @@ def make_ledger(
         if refused:
             lost[account.source, HOST_CAUSES[0]] = refused
             sent += refused
-        damaged = hosts[account.sink].damaged.get(account.vc, 0)
-        if damaged:
-            lost[account.sink, HOST_CAUSES[1]] = damaged
-            delivered -= damaged
+        sink = hosts[account.sink]
+        for cause, pdus in zip(HOST_CAUSES[1:], (sink.damaged, sink.overrun), strict=True):
+            if account.vc in pdus:
+                lost[account.sink, cause] = pdus[account.vc]
+                delivered -= pdus[account.vc]
         ledger.append(
             {
                 "vc": vc.name,
