@@ -13,6 +13,7 @@ from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
+from .parts import checked, part_of
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
 from .topology import Topology
@@ -57,15 +58,27 @@ class Network(Topology, Pdus):
         Of all randomness: bit errors. The same seed and settings give the same cells at the same ticks.
     engine : str, optional
         "native" or "verilator", which is slower and gives the same cells at the same ticks; else ``$BENTPIPE_ENGINE``.
+    threads : int, optional
+        That run the network in parts where that is possible (:attr:`why_whole`); 1 unless given.
+    parts : int, optional
+        Into which the network is cut; as many as pay with these threads unless given. 1: it is not cut.
     """
 
-    def __init__(self, seed: int = 1, *, engine: EngineName | None = None):
+    def __init__(
+        self,
+        seed: int = 1,
+        *,
+        engine: EngineName | None = None,
+        threads: int | None = None,
+        parts: int | None = None,
+    ):
         Topology.__init__(self, seed)
         Pdus.__init__(self, self.loop, self._defects)
         self.engine: EngineName = engine or chosen_engine()
         self._models: tuple[str, ...] = ()
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._monitor: QueueMonitor | None = None
+        self._threads, self._parts = checked("threads", threads), checked("parts", parts, 16382)
         self._places: dict[tuple[int, int, int], int] = {}
         self._streams: dict[int, TestCellStream] = {}  # by place
 
@@ -125,9 +138,8 @@ class Network(Topology, Pdus):
             if self.loop.add_node(str(model).encode()) != node.index:
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
-            held = delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
             self.loop.connect(
-                a.index, a_port, b.index, b_port, held, self.sends(a, b), isinstance(a, Link) and a.merges
+                a.index, a_port, b.index, b_port, self._held(a, delay), self.sends(a, b), isinstance(a, Link) and a.merges
             )
         for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
@@ -136,6 +148,28 @@ class Network(Topology, Pdus):
                 self.loop.count_tagged(place)
         if self._monitor is not None:
             self._monitor.lay()
+        self._cut()
+
+    def _cut(self) -> None:
+        """Cut the network into parts."""
+        threads = self._threads or 1
+        if self._parts == 1 or (self._parts is None and threads == 1):
+            return
+        wires = [(a, b, 1 + self._held(a, delay)) for a, _, b, _, delay in self._wires]
+        captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
+        parts = part_of(self.nodes, wires, captured, self._parts)
+        if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):
+            raise SimulationError(f"the network cannot be cut: {self._error()}")
+
+    @property
+    def why_whole(self) -> str:
+        """Why the last run was not in parts; empty: it was."""
+        return self.loop.ffi.string(self.loop.why_whole()).decode()
+
+    @staticmethod
+    def _held(a: Node, delay: int) -> int:
+        """Ticks that a wire from a node holds a cell: a link's own delay is among them unless it changes."""
+        return delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
 
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()

@@ -156,14 +156,25 @@ void Ledger::took(int node, uint32_t number, uint32_t accepted) {
     for (const Passing& each : *at) lose(each, next, CellHead::OAM, WHY_ASTRAY);
 }
 
-void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
-                     const Payload& after, Why gone) {
-    if (was_bad) return;  // lost where its header became bad
-    const Paths* at = find(node, 0, was);
-    if (!at && (gone || is_bad || !find(node, 0, is))) return;
-    const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
-    if (gone) lose(*at, ordinal, was, gone);
-    else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+bool Ledger::read_counters(int node, Change& change) const {
+    if (change.was_bad) return false;  // lost where its header became bad
+    const Paths* at = find(node, 0, change.was);
+    const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
+    if (at) change.came_was = came_low(vcs_[size_t(at->front().vc)], at->front().stage);
+    if (to && to != at) change.came_is = came_low(vcs_[size_t(to->front().vc)], to->front().stage);
+    return at || to;
+}
+
+void Ledger::changed(int node, const Change& change) {
+    const auto number = [&](const Paths* paths, uint32_t came) {
+        return widened(vcs_[size_t(paths->front().vc)], paths->front().stage, came);
+    };
+    const Paths* at = find(node, 0, change.was);
+    const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
+    const uint64_t ordinal = at ? number(at, change.came_was) - 1 : 0;
+    if (change.gone) lose(*at, ordinal, change.was, change.gone);
+    else arrive(node, 0, at, ordinal,
+                {change.was, change.is, change.is_bad, change.same_payload, to && to != at ? number(to, change.came_is) : 0});
 }
 
 void Ledger::disordered(int node, uint32_t header, bool expected_last) {
@@ -446,32 +457,33 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header) {
 }
 
 // A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.
-void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before,
-                    uint32_t is, bool is_bad, const Payload& after) {
+void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, const Arrived& cell) {
+    const uint32_t was = cell.was, is = cell.is;
+    const bool is_bad = cell.is_bad;
     const Paths* to = is_bad ? nullptr : find(node, port, is);
     if (at && at == to) {
         for (const Passing& each : *at) {
             Vc& vc = vcs_[size_t(each.vc)];
             Run* foreign = nullptr;
-            const uint64_t cell = source(vc, each.stage, ordinal, &foreign);
-            if (!foreign && !(before == after)) {
-                mark(vc, cell, node, WHY_PAYLOAD);
-                vc.causes.in_error[cell] = 1;
+            const uint64_t own = source(vc, each.stage, ordinal, &foreign);
+            if (!foreign && !cell.same_payload) {
+                mark(vc, own, node, WHY_PAYLOAD);
+                vc.causes.in_error[own] = 1;
                 if (vc.without_pdus) settle_cells(vc);
-            } else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+            } else if (!foreign && was != is) mark(vc, own, node, WHY_ASTRAY);
             else if (foreign && CellHead::user(is) && !CellHead::user(was)) {
                 mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
                 ++vc.causes.misinserted;
             }
             const int more = int(CellHead::last(is)) - int(CellHead::last(was));
-            if (more) end(vc, foreign ? foreign->source : cell, more);
+            if (more) end(vc, foreign ? foreign->source : own, more);
         }
         return;
     }
     if (at) lose(*at, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);
     if (to) {
         const bool line = hop(to->front()).kind == SONET;
-        const uint64_t next = line ? first_inside(to->front()) : came(to->front());
+        const uint64_t next = line ? first_inside(to->front()) : cell.next;
         for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, is);
     }
 }
@@ -552,7 +564,7 @@ void Ledger::line_changed(int node, int port, uint32_t header, const Payload& pa
     uint64_t which = line.nearest(header, payload);
     if (which == line.size() && named) which = line.find(hop(named->front()).key, hop(named->front()).mask);
     if (which == line.size()) {
-        if (named) arrive(node, port, nullptr, 0, 0, payload, header, false, payload);
+        if (named) arrive(node, port, nullptr, 0, {0, header, false, true, 0});
         return;
     }
     for (; which; --which) lose_first(node, port);
@@ -560,7 +572,7 @@ void Ledger::line_changed(int node, int port, uint32_t header, const Payload& pa
     const Paths* at = find(node, port, cell.header);
     const uint64_t ordinal = at ? first_inside(at->front()) : 0;
     line.pop();
-    arrive(node, port, at, ordinal, cell.header, cell.payload, header, bad, payload);
+    arrive(node, port, at, ordinal, {cell.header, header, bad, cell.payload == payload, 0});
 }
 
 }  // namespace bp

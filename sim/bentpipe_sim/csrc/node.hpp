@@ -105,7 +105,7 @@ struct alignas(64) Node {
     };
     using Owner = std::unique_ptr<Node, End>;
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
-    static Owner make(const char* path, int index, Inbox& inbox, Ledger& ledger);
+    static Owner make(const char* path, int index, Inbox& inbox, LedgerFeed& feed);
     Node(const Node&) = delete;
 
     static Node& of(bp_face& face) { return reinterpret_cast<Node*>(&face)[-1]; }
@@ -143,6 +143,7 @@ struct alignas(64) Node {
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
     void archive(Archive& a);  // std::runtime_error: its model gives no state
+    bool saves() const { return model_.state != nullptr; }
     void* state(uint64_t* length);  // of its model, all cells that came to it among it; errors as of archive
     void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive, or it is already
 
@@ -196,7 +197,7 @@ struct alignas(64) Node {
   private:
     using Library = std::unique_ptr<void, int (*)(void*)>;
 
-    Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger);
+    Node(const bp_model& model, int index, Inbox& inbox, LedgerFeed& feed);
     ~Node();
 
     // As they lie in memory.

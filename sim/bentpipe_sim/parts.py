@@ -1,0 +1,98 @@
+"""Where a network is cut into parts, each of which has an event loop of its own (``csrc/parts.hpp``).
+
+Which networks and runs are not cut, whatever stands here, is decided in one place: ``Parts::rule`` and
+``Parts::rule_of_run`` in ``csrc/parts.cpp``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bentpipe_hdl.ticks import round_ticks
+
+from .errors import NetworkError
+from .nodes import Link, Node
+
+__all__ = ["Wire", "checked", "cores", "part_of"]
+
+Wire = tuple[Node, Node, int]
+"""From a node to a node, and the ticks from the one in which a cell is given to its arrival, at least."""
+
+_LEAST: Final = round_ticks(5_000_000)
+"""Ticks of a wire that is cut, at least: 5 us. A shorter one hands over too few cells at a time."""
+_NODES: Final = 8
+"""A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def part_of(
+    nodes: Sequence[Node], wires: Sequence[Wire], together: Iterable[Sequence[Node]], count: int | None = None
+) -> list[int]:
+    """Return the part of each node, numbered from 0 on in the order of their first nodes.
+
+    Wires shorter than 5 us and those into a link stay within a part, and so does what has to be ``together``. Then
+    parts with the shortest wires between them become one, as long as it has no more than 8 nodes; with a ``count``,
+    no more than its share of the nodes, until there are so many parts.
+    """
+    groups = _Groups(len(nodes))
+    for a, b, ticks in wires:
+        if isinstance(b, Link) or ticks < _LEAST:
+            groups.join(a.index, b.index)
+    for several in together:
+        for node in several[1:]:
+            groups.join(several[0].index, node.index)
+    most = _NODES if count is None else -(-len(nodes) // count)
+    for a, b, _ in sorted(wires, key=lambda wire: wire[2]):
+        one, other = groups.of(a.index), groups.of(b.index)
+        if one != other and groups.sizes[one] + groups.sizes[other] <= most:
+            groups.join(one, other)
+    if count is not None:
+        groups.reduce(count)
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(groups.of(node.index), len(numbers)) for node in nodes]
+
+
+class _Groups:
+    """Disjoint sets of nodes (union-find)."""
+
+    def __init__(self, count: int) -> None:
+        self._before = list(range(count))
+        self.sizes = [1] * count
+
+    def of(self, index: int) -> int:
+        while self._before[index] != index:
+            self._before[index] = index = self._before[self._before[index]]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        one, other = sorted((self.of(one), self.of(other)))
+        if one != other:
+            self._before[other] = one
+            self.sizes[one] += self.sizes[other]
+
+    def reduce(self, count: int) -> None:
+        """Join the two smallest until there are no more than so many."""
+        left = sorted({self.of(k) for k in range(len(self.sizes))}, key=lambda k: (self.sizes[k], k))
+        while len(left) > count:
+            one, other = left[:2]
+            self.join(one, other)
+            left = sorted([self.of(one), *left[2:]], key=lambda k: (self.sizes[k], k))
+
+
+def checked(what: str, value: int | None, most: int = 1024) -> int | None:
+    """Return the value.
+
+    Raises
+    ------
+    NetworkError
+        It is no number of threads or parts.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
+        raise NetworkError(f"{what} must be from 1 to {most}, not {value!r}")
+    return value
