@@ -13,7 +13,7 @@ from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch
-from .parts import checked, part_of
+from .parts import checked, plan
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
 from .topology import Topology
@@ -59,9 +59,10 @@ class Network(Topology, Pdus):
     engine : str, optional
         "native" or "verilator", which is slower and gives the same cells at the same ticks; else ``$BENTPIPE_ENGINE``.
     threads : int, optional
-        That run the network in parts where that is possible (:attr:`why_whole`); 1 unless given.
+        Threads that run the network in parts, where that is possible (:attr:`why_whole`); else ``$BENTPIPE_THREADS``,
+        else as many as pay. The results do not depend on it.
     parts : int, optional
-        Into which the network is cut; as many as pay with these threads unless given. 1: it is not cut.
+        Number of parts into which the network is cut; 1: it is not cut. As many as pay unless given.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Network(Topology, Pdus):
         self._models: tuple[str, ...] = ()
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._monitor: QueueMonitor | None = None
-        self._threads, self._parts = checked("threads", threads), checked("parts", parts, 16382)
+        self.cut(threads, parts)
         self._places: dict[tuple[int, int, int], int] = {}
         self._streams: dict[int, TestCellStream] = {}  # by place
 
@@ -139,7 +140,13 @@ class Network(Topology, Pdus):
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
             self.loop.connect(
-                a.index, a_port, b.index, b_port, self._held(a, delay), self.sends(a, b), isinstance(a, Link) and a.merges
+                a.index,
+                a_port,
+                b.index,
+                b_port,
+                self._held(a, delay),
+                self.sends(a, b),
+                isinstance(a, Link) and a.merges,
             )
         for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
@@ -150,14 +157,22 @@ class Network(Topology, Pdus):
             self._monitor.lay()
         self._cut()
 
+    def cut(self, threads: int | None = None, parts: int | None = None) -> None:
+        """Run with so many threads and parts from now on, as of the constructor.
+
+        Raises
+        ------
+        NetworkError
+            It is no number of threads or parts.
+        """
+        self._threads, self._parts = checked("threads", threads), checked("parts", parts)
+        if self.loop.is_open:
+            self._cut()
+
     def _cut(self) -> None:
-        """Cut the network into parts."""
-        threads = self._threads or 1
-        if self._parts == 1 or (self._parts is None and threads == 1):
-            return
         wires = [(a, b, 1 + self._held(a, delay)) for a, _, b, _, delay in self._wires]
         captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
-        parts = part_of(self.nodes, wires, captured, self._parts)
+        threads, parts = plan(self.nodes, wires, captured, self._threads, self._parts)
         if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):
             raise SimulationError(f"the network cannot be cut: {self._error()}")
 
@@ -165,6 +180,11 @@ class Network(Topology, Pdus):
     def why_whole(self) -> str:
         """Why the last run was not in parts; empty: it was."""
         return self.loop.ffi.string(self.loop.why_whole()).decode()
+
+    @property
+    def parts_and_threads(self) -> tuple[int, int]:
+        """The parts and threads of the last run."""
+        return (1, 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
 
     @staticmethod
     def _held(a: Node, delay: int) -> int:
@@ -287,6 +307,7 @@ class Network(Topology, Pdus):
         self._captures.append((path, kind, node, port))
         if self.loop.is_open:
             self._start_capture(path, kind, node, port)
+            self._cut()
 
     def _start_capture(self, path: Path, kind: str, node: Node, port: int, length: int = 0) -> None:
         """Begin a file, or go on behind so many octets of it."""

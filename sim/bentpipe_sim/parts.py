@@ -8,25 +8,73 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from bentpipe_hdl.ticks import round_ticks
 
 from .errors import NetworkError
 from .nodes import Link, Node
 
-__all__ = ["Wire", "checked", "cores", "part_of"]
+__all__ = ["THREADS", "Wire", "checked", "chosen_threads", "part_of", "plan"]
+
+THREADS: Final = "BENTPIPE_THREADS"
+"""The variable with the number of threads, for this process and those it starts."""
 
 Wire = tuple[Node, Node, int]
 """From a node to a node, and the ticks from the one in which a cell is given to its arrival, at least."""
 
+MOST: Final = 16382
+"""Parts and threads: no more than nodes."""
 _LEAST: Final = round_ticks(5_000_000)
 """Ticks of a wire that is cut, at least: 5 us. A shorter one hands over too few cells at a time."""
 _NODES: Final = 8
 """A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
+_FEW: Final = 18
+"""With so many nodes a network stays in the first cache of a core: parts pay with several threads only."""
 
 
-def cores() -> int:
+def chosen_threads() -> int | None:
+    """``$BENTPIPE_THREADS``; None: as many as pay.
+
+    Raises
+    ------
+    NetworkError
+        It is no number of threads.
+    """
+    named = os.environ.get(THREADS, "")
+    if not named:
+        return None
+    return checked(THREADS, int(named) if named.isdecimal() else named)
+
+
+def checked(what: str, value: Any) -> int | None:
+    """Return a number of threads or parts, or None.
+
+    Raises
+    ------
+    NetworkError
+        It is neither.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST):
+        return value
+    raise NetworkError(f"{what} must be a number from 1 to {MOST}, not {value!r}")
+
+
+def plan(
+    nodes: Sequence[Node],
+    wires: Sequence[Wire],
+    together: Iterable[Sequence[Node]],
+    threads: int | None,
+    parts: int | None,
+) -> tuple[int, list[int]]:
+    """Return the number of threads, and the part of each node (:func:`part_of`), as many as pay where it is open."""
+    threads = threads or chosen_threads() or _cores()
+    if parts is None and threads == 1 and len(nodes) <= _FEW:
+        parts = 1
+    return threads, part_of(nodes, wires, together, parts)
+
+
+def _cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -83,16 +131,3 @@ class _Groups:
             one, other = left[:2]
             self.join(one, other)
             left = sorted([self.of(one), *left[2:]], key=lambda k: (self.sizes[k], k))
-
-
-def checked(what: str, value: int | None, most: int = 1024) -> int | None:
-    """Return the value.
-
-    Raises
-    ------
-    NetworkError
-        It is no number of threads or parts.
-    """
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most):
-        raise NetworkError(f"{what} must be from 1 to {most}, not {value!r}")
-    return value

@@ -132,6 +132,8 @@ int bp_cut(bp_net* net, const uint32_t* part_of, uint64_t threads) {
 }
 
 const char* bp_why_whole(bp_net* net) { return net->loop.parts() ? net->loop.parts()->why_whole() : "it was not cut"; }
+uint64_t bp_parts(bp_net* net) { return net->loop.parts() ? net->loop.parts()->count() : 1; }
+uint64_t bp_threads(bp_net* net) { return net->loop.parts() ? net->loop.parts()->threads() : 1; }
 uint64_t bp_windows(bp_net* net) { return net->loop.parts() ? net->loop.parts()->windows() : 0; }
 
 const bp_event* bp_events(bp_net* net) { return net->loop.inbox.events().data(); }

@@ -113,6 +113,8 @@ int bp_run(bp_net*, uint64_t until); /* number of events */
    in parts. */
 int bp_cut(bp_net*, const uint32_t* part_of, uint64_t threads);
 const char* bp_why_whole(bp_net*);
+uint64_t bp_parts(bp_net*);   /* how many there are */
+uint64_t bp_threads(bp_net*);
 uint64_t bp_windows(bp_net*); /* how often a part went on, so far */
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);

@@ -606,6 +606,7 @@ def _sum_up(
             "wall_s": wall_s,
             "wall_per_simulated": wall_s * _PS / now if now else None,
             "started": started.isoformat(timespec="seconds"),
+            "parts": _parts(built),
         },
         "seed": experiment.seed,
         "case": {"name": experiment.case, "at": experiment.at, "curve": experiment.curve} if experiment.case else None,
@@ -627,6 +628,15 @@ def _sum_up(
         "configuration": experiment.document,
         "resolved": resolved,
     }
+
+
+def _parts(built: BuiltExperiment) -> dict[str, Any]:
+    """Return how many parts and threads the run had at its end, and why it had no more parts."""
+    network = built.network
+    if network is None or not network.loop.is_open:
+        return {"parts": 1, "threads": 1, "why_whole": None}
+    parts, threads = network.parts_and_threads
+    return {"parts": parts, "threads": threads, "why_whole": network.why_whole or None}
 
 
 def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
