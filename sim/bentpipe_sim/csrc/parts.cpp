@@ -148,7 +148,7 @@ void Parts::split() {
 
 void Parts::join() {
     for (auto& part : parts_)
-        for (Channel* channel : part->in) collect(*channel, part->loop);
+        for (Channel* channel : part->in) collect(*channel, part->loop, part->next);
     std::vector<uint64_t> due(whole_.nodes_.size());
     for (auto& part : parts_) {
         if (!part->loop.inbox.events().empty()) throw std::logic_error("an event in a part of a network without hosts");
@@ -206,7 +206,7 @@ bool Parts::take_turn(Part& part, uint64_t until) {
     for (const auto& [source, ahead] : part.sources)
         last = std::min(last, source->done.load(std::memory_order_acquire) + ahead - 1);
     if (last < part.next) return false;
-    for (Channel* channel : part.in) collect(*channel, part.loop);
+    for (Channel* channel : part.in) collect(*channel, part.loop, part.next);
     part.loop.advance_to(last);
     for (Channel* channel : part.out) hand_over(*channel);
     part.next = last + 1;
@@ -226,12 +226,13 @@ void Parts::hand_over(Channel& channel) {
     channel.mail.keep_first();
 }
 
-void Parts::collect(Channel& channel, Loop& loop) {
+void Parts::collect(Channel& channel, Loop& loop, uint64_t next) {
     {
         const std::lock_guard<std::mutex> held(channel.lock);
         channel.arriving.swap(channel.given);
     }
     for (const CellInFlight& cell : channel.arriving) {
+        if (cell.tick < next) throw std::logic_error("a cell came to a part after its tick");
         loop.arrive(*channel.to, channel.port, cell);
         while (!channel.recent.empty() && channel.recent.front() + channel.ahead <= cell.tick) channel.recent.pop_front();
         channel.recent.push_back() = cell.tick;

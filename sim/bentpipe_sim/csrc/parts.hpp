@@ -71,7 +71,7 @@ class Parts {
     void work(size_t thread, uint64_t until);
     bool take_turn(Part& part, uint64_t until);
     bool look_at(size_t first, size_t count, uint64_t until, bool one);
-    void collect(Channel& channel, Loop& loop);
+    static void collect(Channel& channel, Loop& loop, uint64_t next);
     static void hand_over(Channel& channel);
     void wait(uint64_t seen);
     void publish();

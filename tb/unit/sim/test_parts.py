@@ -41,6 +41,7 @@ def chain(count=3, delay_ps=50 * US, ber=1e-6, **how):
     out = [each for k in range(count - 1) for each in (ways[k][0], switches[k + 1])]
     back = [each for k in reversed(range(count - 1)) for each in (ways[k][1], switches[k])]
     vcs = []
+    ways[0][0].lose(0, 32, pdus=[2])  # the link takes each cell, then, and gives it in the same tick
     for k in range(2):
         a, b = hosts[k], hosts[2 + k]
         there = network.add_vc([a, switches[0], *out, b], 0, 32 + k)
@@ -76,7 +77,7 @@ def test_parts_and_threads_change_nothing():
     digests, counters, ledger, *_ = expected[-1]
     assert sum(value != 0 for value in digests.values()) >= 10
     assert sum(counters["s0"]["drop_epd"]) > 0
-    assert {why for account in ledger for _, why in account.lost} >= {"EPD", "bit error", "under way"}
+    assert {why for account in ledger for _, why in account.lost} >= {"EPD", "bit error", "listed loss"}
     for threads, count in ((1, 2), (2, 2), (1, 3), (2, 3), (1, 99), (2, 99), (5, 99)):
         found, why, windows = run(threads=threads, parts=count)
         assert (found, why) == (expected, "") and windows > 100
@@ -158,7 +159,7 @@ def test_captures_keep_a_line_within_a_part(tmp_path):
         network.end_captures()
         network.close()
         files.append([(folder / name).read_bytes() for name in ("first", "second")])
-    assert files[0] == files[1] and all(len(octets) > 10_000 for octets in files[0])
+    assert files[0] == files[1] and all(len(octets) > 2_000 for octets in files[0])
 
 
 def test_a_network_is_cut_at_its_longest_wires():
