@@ -27,10 +27,13 @@ MOST: Final = 16382
 """Parts and threads: no more than nodes."""
 _LEAST: Final = round_ticks(5_000_000)
 """Ticks of a wire that is cut, at least: 5 us. A shorter one hands over too few cells at a time."""
+_LONG: Final = round_ticks(1_000_000_000)
+"""The same in a network of few nodes: 1 ms."""
 _NODES: Final = 8
 """A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
 _FEW: Final = 18
-"""With so many nodes a network stays in the first cache of a core: parts pay with several threads only."""
+"""With so many nodes a network stays in the first cache of a core: parts pay with several threads and long wires
+only."""
 
 
 def chosen_threads() -> int | None:
@@ -69,8 +72,8 @@ def plan(
 ) -> tuple[int, list[int]]:
     """Return the number of threads, and the part of each node (:func:`part_of`), as many as pay where it is open."""
     threads = threads or chosen_threads() or _cores()
-    if parts is None and threads == 1 and len(nodes) <= _FEW:
-        parts = 1
+    if parts is None and len(nodes) <= _FEW:  # a part for each thread
+        return threads, part_of(nodes, wires, together, threads, _LONG)
     return threads, part_of(nodes, wires, together, parts)
 
 
@@ -80,17 +83,22 @@ def _cores() -> int:
 
 
 def part_of(
-    nodes: Sequence[Node], wires: Sequence[Wire], together: Iterable[Sequence[Node]], count: int | None = None
+    nodes: Sequence[Node],
+    wires: Sequence[Wire],
+    together: Iterable[Sequence[Node]],
+    count: int | None = None,
+    least: int = _LEAST,
 ) -> list[int]:
     """Return the part of each node, numbered from 0 on in the order of their first nodes.
 
-    Wires shorter than 5 us and those into a link stay within a part, and so does what has to be ``together``. Then
+    Wires of less than the ``least`` ticks and those into a link stay within a part, and so does what has to be
+    ``together``. Then
     parts with the shortest wires between them become one, as long as it has no more than 8 nodes; with a ``count``,
     no more than its share of the nodes, until there are so many parts.
     """
     groups = _Groups(len(nodes))
     for a, b, ticks in wires:
-        if isinstance(b, Link) or ticks < _LEAST:
+        if isinstance(b, Link) or ticks < least:
             groups.join(a.index, b.index)
     for several in together:
         for node in several[1:]:

@@ -18,18 +18,20 @@ constexpr auto SPIN = std::chrono::microseconds(20);
 // A run shorter than this many ticks (0.1 ms) takes as long as its threads take to start.
 constexpr uint64_t SHORT = 566;
 
-// After so many ticks (50 ms at first) the reports of all parts are entered, or after so many that FEW to MANY reports come.
-constexpr uint64_t SPAN = 282566;
-constexpr size_t FEW = size_t(1) << 14, MANY = size_t(1) << 18;
+// A run goes in stretches of so many ticks at first (1 ms), and then of SOON to LATE in real time. After each, all reports are
+// entered; no more than MANY of them are to come at once.
+constexpr uint64_t STRETCH = 5651;
+constexpr double SOON = 4e-3, LATE = 16e-3;
+constexpr size_t MANY = size_t(1) << 16;
 
 }  // namespace
 
-Parts::Parts(Loop& whole, const uint32_t* part_of, size_t threads) : whole_(whole), span_(SPAN) {
+Parts::Parts(Loop& whole, const uint32_t* part_of, size_t threads) : whole_(whole), choice_(threads), stretch_(STRETCH) {
     const size_t nodes = whole.nodes_.size();
     const size_t count = nodes ? *std::max_element(part_of, part_of + nodes) + 1 : 0;
+    choice_ = ThreadChoice(std::max<size_t>(1, std::min(threads, count)));
     for (size_t k = 0; k < count; ++k) parts_.push_back(std::make_unique<Part>(whole.ledger));
     for (uint32_t k = 0; k < nodes; ++k) parts_[part_of[k]]->nodes.push_back(k);
-    threads_ = std::max<size_t>(1, std::min(threads, count));
     for (auto& part : parts_) {
         std::vector<Node*> held;
         for (uint32_t k : part->nodes) held.push_back(whole.nodes_[k].get());
@@ -117,18 +119,27 @@ bool Parts::run(uint64_t until) {
     why_whole_ = rule_of_run(until);
     if (*why_whole_) return false;
     split();
-    std::vector<LedgerFeed*> feeds;
-    for (auto& part : parts_) feeds.push_back(&part->loop.feed);
-    for (uint64_t at = whole_.now_; at < until;) {
-        at = std::min(until, at + span_);
-        go(at);
-        const size_t entered = LedgerFeed::enter(feeds);
-        if (entered > MANY) span_ = std::max<uint64_t>(SHORT, span_ / 2);
-        else if (entered < FEW) span_ = std::min<uint64_t>(NEVER / 4, span_ * 2);
-    }
+    advance_all(until);
     whole_.now_ = until;
     join();
     return true;
+}
+
+void Parts::advance_all(uint64_t until) {
+    std::vector<LedgerFeed*> feeds;
+    for (auto& part : parts_) feeds.push_back(&part->loop.feed);
+    for (uint64_t at = whole_.now_; at < until;) {
+        const uint64_t ticks = std::min(until - at, stretch_);
+        at += ticks;
+        threads_ = choice_.next();
+        const auto begin = Clock::now();
+        go(at);
+        const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (ticks >= SHORT) choice_.took(took / double(ticks));
+        const size_t entered = LedgerFeed::enter(feeds);
+        if (took > LATE || entered > MANY) stretch_ = std::max(SHORT, stretch_ / 2);
+        else if (took < SOON && ticks == stretch_) stretch_ = std::min(NEVER / 4, stretch_ * 2);
+    }
 }
 
 void Parts::split() {

@@ -33,6 +33,36 @@ struct Channel {
     Ring<uint64_t> recent;                      // ticks of arrival within the wire's delay
 };
 
+// With how many threads a stretch of a run goes: all, or one where that is faster, as on a machine whose cores are busy. It
+// measures both now and then. The cells do not depend on it.
+class ThreadChoice {
+  public:
+    explicit ThreadChoice(size_t all) : all_(all) {}
+    size_t all() const { return all_; }
+    size_t next() const { return with_all_ != tries_ ? all_ : 1; }
+    // The stretch took so long a tick.
+    void took(double seconds_a_tick) {
+        double& pace = pace_[next() != 1];
+        pace = pace > 0 && !tries_ ? (pace + seconds_a_tick) / 2 : seconds_a_tick;
+        if (tries_) {
+            tries_ = false;
+            const bool better = pace_[!with_all_] < pace_[with_all_];
+            with_all_ ^= better;
+            wait_ = better ? SOON : wait_ < LATE ? 2 * wait_ : LATE;
+            left_ = wait_;
+        } else if (all_ > 1 && --left_ == 0) {
+            tries_ = true;
+        }
+    }
+
+  private:
+    static constexpr unsigned SOON = 8, LATE = 256;  // stretches between two trials
+    size_t all_;
+    bool with_all_ = true, tries_ = false;  // `tries_`: the other way for one stretch
+    unsigned wait_ = SOON, left_ = 2;
+    double pace_[2]{};  // of one thread, of all
+};
+
 class Parts {
   public:
     // std::runtime_error: a wire between two parts cannot be cut.
@@ -40,7 +70,7 @@ class Parts {
     ~Parts();
 
     size_t count() const { return parts_.size(); }
-    size_t threads() const { return threads_; }
+    size_t threads() const { return choice_.all(); }  // at most
     // Nodes, taps or outputs have changed: look again at what depends on them.
     void classify();
     // Run to the end of this tick; false: it has to be one event loop, as why_whole() says.
@@ -69,6 +99,7 @@ class Parts {
     void join();
     void go(uint64_t until);
     void work(size_t thread, uint64_t until);
+    void advance_all(uint64_t until);
     bool take_turn(Part& part, uint64_t until);
     bool look_at(size_t first, size_t count, uint64_t until, bool one);
     static void collect(Channel& channel, Loop& loop, uint64_t next);
@@ -77,13 +108,14 @@ class Parts {
     void publish();
 
     Loop& whole_;
-    size_t threads_;
+    ThreadChoice choice_;
+    size_t threads_ = 1;  // of this stretch
     std::vector<std::unique_ptr<Part>> parts_;
     std::vector<std::unique_ptr<Channel>> channels_;
     std::vector<Nic*> nics_;
     size_t noisy_ = 0;  // the interface because of which the last run was whole
     const char *rule_ = "", *why_whole_ = "";
-    uint64_t windows_ = 0, span_;
+    uint64_t windows_ = 0, stretch_;  // ticks
 
     alignas(128) std::atomic<uint64_t> progress_{0};  // windows so far: a thread waits for the next one
     std::atomic<uint32_t> sleeping_{0};

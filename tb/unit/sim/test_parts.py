@@ -177,6 +177,23 @@ def test_a_network_is_cut_at_its_longest_wires():
     assert found[1] == found[2] and len(set(found)) == 3
 
 
+def test_as_many_parts_as_pay(monkeypatch):
+    """Few nodes: one for each thread, at wires of 1 ms and more. Many: of 8 nodes at most, on one thread, too."""
+
+    def found(threads, **how):
+        network, _ = chain(threads=1, parts=1, **how)
+        wires = [(a, b, 1 + network._held(a, delay)) for a, _, b, _, delay in network._wires]
+        return parts.plan(network.nodes, wires, [], threads, None)
+
+    assert found(2)[1] == [0] * 11 and set(found(2, delay_ps=MS)[1]) == {0, 1} and set(found(1, delay_ps=MS)[1]) == {0}
+    threads, many = found(1, count=8)
+    assert threads == 1 and max(many.count(k) for k in many) <= 8 and len(set(many)) > 3
+    monkeypatch.setenv("BENTPIPE_THREADS", "3")
+    assert found(None)[0] == 3 and found(2)[0] == 2
+    monkeypatch.setenv("BENTPIPE_THREADS", "")
+    assert found(None)[0] == parts._cores()
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", 10**6])
 def test_numbers_of_threads_and_parts_are_checked(value, monkeypatch):
     for what in ("threads", "parts"):
