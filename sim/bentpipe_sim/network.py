@@ -170,7 +170,10 @@ class Network(Topology, Pdus):
             self._cut()
 
     def _cut(self) -> None:
-        wires = [(a, b, 1 + self._held(a, delay)) for a, _, b, _, delay in self._wires]
+        wires = [
+            (a, b, 0 if isinstance(a, Link) and a.merges else 1 + self._held(a, delay))
+            for a, _, b, _, delay in self._wires
+        ]
         captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
         threads, parts = plan(self.nodes, wires, captured, self._threads, self._parts)
         if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):

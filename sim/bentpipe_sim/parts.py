@@ -15,7 +15,7 @@ from bentpipe_hdl.ticks import round_ticks
 from .errors import NetworkError
 from .nodes import Link, Node
 
-__all__ = ["THREADS", "Wire", "checked", "chosen_threads", "part_of", "plan"]
+__all__ = ["MOST", "THREADS", "Wire", "checked", "chosen_threads", "part_of", "plan"]
 
 THREADS: Final = "BENTPIPE_THREADS"
 """The variable with the number of threads, for this process and those it starts."""
@@ -23,8 +23,8 @@ THREADS: Final = "BENTPIPE_THREADS"
 Wire = tuple[Node, Node, int]
 """From a node to a node, and the ticks from the one in which a cell is given to its arrival, at least."""
 
-MOST: Final = 16382
-"""Parts and threads: no more than nodes."""
+MOST: Final = 1024
+"""Parts and threads, at most."""
 _LEAST: Final = round_ticks(5_000_000)
 """Ticks of a wire that is cut, at least: 5 us. A shorter one hands over too few cells at a time."""
 _LONG: Final = round_ticks(1_000_000_000)

@@ -24,9 +24,7 @@ __all__ = ["PARTED", "Way", "outcome", "play", "saturate"]
 PARTED = {
     "plain": KINDS["plain"],
     "credits": KINDS["credits"],
-    "options": Kind(
-        (*KINDS["all"].options[:8], "reactive", "fifo", "shares", "copies"), ports=6
-    ),  # all that need no OAM cells
+    "options": Kind(KINDS["all"].options, ports=6),  # built with OAM, but without OAM cells
 }
 """Kinds of random networks that can be in parts."""
 

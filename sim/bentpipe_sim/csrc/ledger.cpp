@@ -160,14 +160,16 @@ bool Ledger::read_counters(int node, Change& change) const {
     if (change.was_bad) return false;  // lost where its header became bad
     const Paths* at = find(node, 0, change.was);
     const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
-    if (at) change.came_was = came_low(vcs_[size_t(at->front().vc)], at->front().stage);
-    if (to && to != at) change.came_is = came_low(vcs_[size_t(to->front().vc)], to->front().stage);
+    if (at) change.came_was = read_came(vcs_[size_t(at->front().vc)], at->front().stage);
+    if (to && to != at) change.came_is = read_came(vcs_[size_t(to->front().vc)], to->front().stage);
     return at || to;
 }
 
 void Ledger::changed(int node, const Change& change) {
     const auto number = [&](const Paths* paths, uint32_t came) {
-        return widened(vcs_[size_t(paths->front().vc)], paths->front().stage, came);
+        const Vc& vc = vcs_[size_t(paths->front().vc)];
+        const size_t stage = paths->front().stage;
+        return widened(vc, stage, came + known_came(vc, stage));
     };
     const Paths* at = find(node, 0, change.was);
     const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
@@ -177,13 +179,20 @@ void Ledger::changed(int node, const Change& change) {
                 {change.was, change.is, change.is_bad, change.same_payload, to && to != at ? number(to, change.came_is) : 0});
 }
 
-void Ledger::disordered(int node, uint32_t header, bool expected_last) {
+bool Ledger::read_counters(int node, uint32_t header, uint32_t& came) const {
+    const Paths* at = find(node, 0, header);
+    if (at) came = read_came(vcs_[size_t(at->front().vc)], at->front().stage + 1);
+    return at;
+}
+
+void Ledger::disordered(int node, uint32_t header, bool expected_last, uint32_t came) {
     const Paths* at = find(node, 0, header);
     if (!at) return;
     for (const Passing& each : *at) {
         Vc& vc = vcs_[size_t(each.vc)];
         Run* foreign = nullptr;
-        const uint64_t cell = source(vc, each.stage + 1, came(vc, each.stage + 1), &foreign);
+        const size_t stage = each.stage + 1;
+        const uint64_t cell = source(vc, stage, widened(vc, stage, came + known_came(vc, stage)), &foreign);
         if (!foreign) mark(vc, cell, node, WHY_ORDER);
         const int more = int(CellHead::last(header)) - int(expected_last);
         if (more) end(vc, foreign ? foreign->source : cell, more);
@@ -301,19 +310,33 @@ uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
     return most - uint32_t(uint32_t(most) - low);
 }
 
-// Cells of the VC that a stage has taken in, and given out, modulo 2^32.
-uint32_t Ledger::came_low(const Vc& vc, size_t stage) const {
+// Cells of the VC that a stage has taken in, and given out, modulo 2^32, in two summands. What is read of nodes and wires, from the
+// next switch or interface before the stage on, has to be read at the moment.
+uint32_t Ledger::read_came(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
-    if (hop.kind == PATH) return uint32_t(vc.stages[stage].came);
-    return left_low(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
+    if (hop.kind == PATH) return 0;
+    return read_left(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
 }
 
-uint32_t Ledger::left_low(const Vc& vc, size_t stage) const {
+uint32_t Ledger::read_left(const Vc& vc, size_t stage) const {
+    const Hop& hop = vc.stages[stage].hop;
+    if (hop.kind == PATH) return 0;
+    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
+    const uint32_t came = read_came(vc, stage);
+    return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
+}
+
+// And what the ledger itself knows once all that came before is entered.
+uint32_t Ledger::known_came(const Vc& vc, size_t stage) const {
+    if (vc.stages[stage].hop.kind == PATH) return uint32_t(vc.stages[stage].came);
+    return known_left(vc, stage - 1);
+}
+
+uint32_t Ledger::known_left(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
     if (hop.kind == PATH) return uint32_t(vc.stages[stage].left);
-    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
-    const uint32_t came = came_low(vc, stage) - uint32_t(vc.stages[stage].shift());
-    return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
+    if (hop.kind == NIC || hop.kind == SWITCH) return 0;
+    return known_came(vc, stage) - uint32_t(vc.stages[stage].shift());
 }
 
 // The number of the first of a VC's cells that are inside a SONET line.

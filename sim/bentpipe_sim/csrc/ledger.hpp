@@ -127,14 +127,17 @@ class Ledger {
         uint32_t was, is;  // its header before and behind the link
         bool was_bad, is_bad, same_payload;
         Why gone;
-        uint32_t came_was, came_is;  // cells that came to the link of the VC that `was` names, and of that of `is`, modulo 2^32
+        uint32_t came_was, came_is;  // read_came() at the link of the VC that `was` names, and of that of `is`
     };
-    // Read the counters that the entry needs: false if there is nothing to enter. It reads nodes at and before the link only.
+    // Read the counters that the entry needs: false if there is nothing to enter. It reads nodes at and before the link only, from
+    // the next switch or interface on.
     bool read_counters(int node, Change& change) const;
     void changed(int node, const Change& change);
     // A cell is about to leave the wire behind a link, on which another one of its VC was before it; `expected_last`: that
     // one ends a PDU. The cells of a VC keep their numbers in the order in which they arrive, so both are as if changed.
-    void disordered(int node, uint32_t header, bool expected_last);
+    // `came`: read_came() behind the link.
+    bool read_counters(int node, uint32_t header, uint32_t& came) const;
+    void disordered(int node, uint32_t header, bool expected_last, uint32_t came);
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
@@ -307,8 +310,12 @@ class Ledger {
     uint32_t next_in(const Paths& at, uint32_t accepted) const;
     void lose(const Passing& at, uint32_t ordinal, uint32_t header, uint8_t why);
     uint64_t widened(const Vc& vc, size_t stage, uint32_t low) const;
-    uint32_t came_low(const Vc& vc, size_t stage) const;
-    uint32_t left_low(const Vc& vc, size_t stage) const;
+    uint32_t read_came(const Vc& vc, size_t stage) const;
+    uint32_t read_left(const Vc& vc, size_t stage) const;
+    uint32_t known_came(const Vc& vc, size_t stage) const;
+    uint32_t known_left(const Vc& vc, size_t stage) const;
+    uint32_t came_low(const Vc& vc, size_t stage) const { return read_came(vc, stage) + known_came(vc, stage); }
+    uint32_t left_low(const Vc& vc, size_t stage) const { return read_left(vc, stage) + known_left(vc, stage); }
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
     uint64_t came(const Passing& at) const { return came(vcs_[size_t(at.vc)], at.stage); }
 

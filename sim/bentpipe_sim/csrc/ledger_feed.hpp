@@ -49,6 +49,16 @@ class LedgerFeed {
         changes_.push_back(change);
         log_.push_back({at, CHANGED, {}, changes_.size() - 1, 0});
     }
+    void disordered(Place at, int link, uint32_t header, bool expected_last) {
+        uint32_t came = 0;
+        if (ledger_.read_counters(link, header, came)) report({at, DISORDERED, {uint32_t(link), header, expected_last, came}, 0, 0});
+    }
+    void path_in(Place at, int port, uint32_t header, bool bad) {
+        if (!bad) report({at, PATH_IN, {uint32_t(port), header}, 0, 0});
+    }
+    void path_out(Place at, int to, int port, uint32_t header) {
+        report({at, PATH_OUT, {uint32_t(to), uint32_t(port), header}, 0, 0});
+    }
     void seen(int node, uint32_t what) { ledger_.seen(node, what); }  // each node has its own counts
 
     // Enter what the logs of all parts have, and clear them; how many reports that were.
@@ -85,7 +95,7 @@ class LedgerFeed {
     }
 
   private:
-    enum What : uint8_t { ENQUEUE, SINGLE, ENDED, DROPPED, MADE, TOOK, TAGGED, CHANGED };
+    enum What : uint8_t { ENQUEUE, SINGLE, ENDED, DROPPED, MADE, TOOK, TAGGED, CHANGED, DISORDERED, PATH_IN, PATH_OUT };
     struct Report {
         Place place;
         What what;
@@ -108,6 +118,9 @@ class LedgerFeed {
             case MADE: return ledger_.made(node, value[0], value[1]);
             case TOOK: return ledger_.took(node, value[0], value[1]);
             case TAGGED: return ledger_.tagged_in(node, index, value[1], false);
+            case DISORDERED: return ledger_.disordered(index, value[1], value[2], value[3]);
+            case PATH_IN: return ledger_.path_in(node, index, value[1], false);
+            case PATH_OUT: return ledger_.path_out(index, int(value[1]), value[2]);
             case CHANGED: return ledger_.changed(node, changes_[report.count]);
         }
     }

@@ -198,7 +198,10 @@ void Loop::cut(const uint32_t* part_of, size_t threads) {
 // Be the event loop of these nodes, from begin() on.
 void Loop::hold(std::vector<Node*> nodes) {
     faces_.clear();
-    for (Node* node : nodes) faces_.push_back(&node->face());
+    for (Node* node : nodes) {
+        faces_.push_back(&node->face());
+        if (node->link) links_.push_back(node);
+    }
     faces_.insert(faces_.end(), 2, &at_end_);
     if (nodes.size() <= SmallEventQueue::MOST) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
     delivered_.assign(nodes.size() / 64 + 1, 0);
@@ -473,7 +476,8 @@ template <class Cursor>
 // The ledger and the queue monitor see the cell that leaves.
 void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = node.face();
-    if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
+    if (node.path && output.to)
+        feed.path_out({face.time_now, int(node.index)}, int(output.to->index), int(output.to_port), face.o_header);
     if (node.monitor) node.monitor->leaves(face.o_port);
 }
 
@@ -552,9 +556,10 @@ void Loop::check_order(Node& node, uint32_t port, const CellInFlight& cell) {
     MergedPaths::Vc& vc = paths.vcs[MergedPaths::key(cell.header)];
     const MergedPaths::Sent expected = vc.sent.front();
     const bool last = CellHead::last(cell.header);
-    if (!ledger.empty() && (expected.tick != cell.tick || expected.last != last))
+    if (!feed.empty() && (expected.tick != cell.tick || expected.last != last))
         for (Node* link : links_)
-            if (link->out(0).to == &node && link->out(0).to_port == port) ledger.disordered(int(link->index), cell.header, expected.last);
+            if (link->out(0).to == &node && link->out(0).to_port == port)
+                feed.disordered({node.face().time_now, int(node.index)}, int(link->index), cell.header, expected.last);
     vc.sent.pop_front();
     vc.lasts -= expected.last;
 }
@@ -698,7 +703,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
     if (node.monitor) node.monitor->comes(port, cell);
-    if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
+    if (node.path) feed.path_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);
     if (node.tags && CellHead::tagged(cell.header)) feed.tagged_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);
 }
 

@@ -5,9 +5,10 @@ import os
 import pytest
 
 from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.link.options.variation.control import ReorderSettings
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.sonet.control import SonetSettings
-from bentpipe_hdl.switch.control import SwitchSettings
+from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
 from bentpipe_sim import parts
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
@@ -17,10 +18,11 @@ MS, US = 10**9, 10**6
 OC3 = 149_760_000
 
 
-def chain(count=3, delay_ps=50 * US, ber=1e-6, **how):
+def chain(count=3, delay_ps=50 * US, ber=1e-6, ports=4, **how):
     """Switches in a row, each with two interfaces; overloaded from the first switch to the last, with answers back."""
     network = Network(seed=3, **how)
-    switches = [network.add_switch(f"s{k}", SwitchSettings(buffer_cells=512)) for k in range(count)]
+    settings, lines = SwitchSettings(buffer_cells=512), (SwitchPort(OC3),) * ports
+    switches = [network.add_switch(f"s{k}", settings, ports=lines) for k in range(count)]
     ways = []
     for k in range(count - 1):
         there, back = (
@@ -49,6 +51,41 @@ def chain(count=3, delay_ps=50 * US, ber=1e-6, **how):
     return network, vcs
 
 
+def path(network, *names):
+    by_name = {node.name: node for node in network.nodes}
+    return [by_name[name] for name in names]
+
+
+def with_virtual_path(network, vcs):
+    """A VC in a virtual path, whose cells a switch between its ends counts; its losses are cells without a VC there."""
+    between = path(network, "s0", "out0", "s1", "out1", "s2")
+    network.add_vp(between, 9)
+    vcs.append((vcs[0][0], vcs[0][1], network.add_vc([vcs[0][0], *between, vcs[0][1]], 9, 99), vcs[0][3]))
+
+
+def with_two_links(network, vcs):
+    """A second way from the first switch to the second, over two links in a row."""
+    one, other = (network.add_link(name, LinkSettings(delay_ps=20 * US, ber=3e-6)) for name in ("x", "y"))
+    s0, s1 = path(network, "s0", "s1")
+    nics = [network.add_nic(name) for name in ("c", "d")]
+    for nic, switch in zip(nics, (s0, s1), strict=True):
+        network.connect(nic, (switch, 4))
+        network.connect((switch, 4), nic)
+    network.connect((s0, 5), one)
+    network.connect(one, other)
+    network.connect(other, (s1, 5))
+    back = path(network, "s1", "back0", "s0")
+    there = network.add_vc([nics[0], s0, one, other, s1, nics[1]], 0, 200)
+    vcs.append((nics[0], nics[1], there, network.add_vc([nics[1], *back, nics[0]], 0, 201)))
+
+
+def with_disorder(network, vcs):
+    """Cells overtake others on a link, which therefore is in a part with the switch behind it."""
+    link = path(network, "out0")[0]
+    reorder = ReorderSettings(share=0.01, by_ps=30 * US)
+    link.settings = LinkSettings(delay_ps=50 * US, ber=1e-6, order="merged", reorder=reorder)
+
+
 def begin(network, vcs):
     network.start()
     network.trace()
@@ -58,8 +95,10 @@ def begin(network, vcs):
         network.loop.source(a.index, there, 9188, key)
 
 
-def run(stops=(2 * MS, 2 * MS + 7 * US, 6 * MS, 9 * MS), **how):
+def run(stops=(2 * MS, 2 * MS + 7 * US, 6 * MS, 9 * MS), change=None, **how):
     network, vcs = chain(**how)
+    if change:
+        change(network, vcs)
     begin(network, vcs)
     found = []
     for stop in stops:
@@ -81,6 +120,19 @@ def test_parts_and_threads_change_nothing():
     for threads, count in ((1, 2), (2, 2), (1, 3), (2, 3), (1, 99), (2, 99), (5, 99)):
         found, why, windows = run(threads=threads, parts=count)
         assert (found, why) == (expected, "") and windows > 100
+
+
+@pytest.mark.parametrize(
+    ("change", "why", "ports"),
+    [(with_virtual_path, "EPD", 4), (with_two_links, "bit error", 6), (with_disorder, "cells out of order", 4)],
+)
+def test_losses_are_explained_as_by_one_event_loop(change, why, ports):
+    """Where the ledger needs what it has entered before to know which cell was lost."""
+    expected, *_ = run((5 * MS, 9 * MS), change, threads=1, parts=1, ports=ports)
+    assert why in {why for account in expected[-1][2] for _, why in account.lost}
+    for threads, count in ((1, 2), (2, 99)):
+        found, whole, windows = run((5 * MS, 9 * MS), change, threads=threads, parts=count, ports=ports)
+        assert (found, whole) == (expected, "") and windows > 100
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -125,12 +177,6 @@ def test_rules_say_why_a_run_is_of_one_event_loop(tmp_path):
         network.add_vc([vcs[0][0], *between(network), vcs[0][1]], 0, 99)
 
     assert whole(with_host) == "an interface has a host, whose events end a run"
-
-    def with_path(network, vcs):
-        network.add_vp(between(network), 9)
-        network.add_vc([vcs[0][0], *between(network), vcs[0][1]], 9, 99)
-
-    assert whole(with_path) == "a switch passes a virtual path"
 
     def with_sonet(network, vcs):
         line, nics = network.add_sonet_line("line", SonetSettings()), [network.add_nic(name) for name in "xy"]
@@ -197,8 +243,8 @@ def test_as_many_parts_as_pay(monkeypatch):
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", 10**6])
 def test_numbers_of_threads_and_parts_are_checked(value, monkeypatch):
     for what in ("threads", "parts"):
-        with pytest.raises(NetworkError, match=f"^{what} must be a number from 1 to 16382, not {value!r}$"):
+        with pytest.raises(NetworkError, match=f"^{what} must be a number from 1 to 1024, not {value!r}$"):
             Network(**{what: value})
     monkeypatch.setitem(os.environ, "BENTPIPE_THREADS", f"{value}x")
-    with pytest.raises(NetworkError, match=r"^BENTPIPE_THREADS must be a number from 1 to 16382, not "):
+    with pytest.raises(NetworkError, match=r"^BENTPIPE_THREADS must be a number from 1 to 1024, not "):
         parts.chosen_threads()
