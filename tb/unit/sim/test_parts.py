@@ -9,6 +9,7 @@ from bentpipe_hdl.link.options.variation.control import ReorderSettings
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
+from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim import parts
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.network import Network
@@ -133,6 +134,27 @@ def test_losses_are_explained_as_by_one_event_loop(change, why, ports):
     for threads, count in ((1, 2), (2, 99)):
         found, whole, windows = run((5 * MS, 9 * MS), change, threads=threads, parts=count, ports=ports)
         assert (found, whole) == (expected, "") and windows > 100
+
+
+def test_scheduled_register_writes_come_in_their_ticks():
+    """The event loop makes them in the middle of a run, between two ticks of all parts."""
+    outcomes = []
+    for how in ({"threads": 1, "parts": 1}, {"threads": 2, "parts": 99}):
+        network, vcs = chain(**how)
+        begin(network, vcs)
+        link = path(network, "out1")[0]
+        (name, addr, _), *_ = link.registers_of("ber")
+        (value, *_) = link.driver.values_of("ber", 1e-4).values()
+        rows = [(ps_to_ticks(3 * MS + 1), value), (ps_to_ticks(3 * MS + 200 * US), 0), (ps_to_ticks(6 * MS), value)]
+        writes = network.loop.ffi.new(
+            "bp_scheduled_write[]", [(tick, link.index, addr, what, 0) for tick, what in rows]
+        )
+        network.loop.schedule(writes, len(rows))
+        network.run(8 * MS)
+        outcomes.append((outcome(network), getattr(link.csr, name)))
+        assert network.why_whole == ("" if how["parts"] > 1 else "the network has one part")
+        network.close()
+    assert outcomes[0] == outcomes[1] and outcomes[0][0][1]["out1"]["errored"] > 20
 
 
 @pytest.mark.parametrize("seed", range(3))
