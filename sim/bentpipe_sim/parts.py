@@ -1,4 +1,4 @@
-"""Where a network is cut into parts, each of which has an event loop of its own (``csrc/parts.hpp``).
+"""A network is cut into parts here, each of which has an event loop of its own (``csrc/parts.hpp``).
 
 Which networks and runs are not cut, whatever stands here, is decided in one place: ``Parts::rule`` and
 ``Parts::rule_of_run`` in ``csrc/parts.cpp``.

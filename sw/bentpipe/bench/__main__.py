@@ -253,13 +253,8 @@ def _beside(seconds: float) -> beside.Turns | str:
         return str(why)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
-    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
-    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+def _kinds(parser: argparse.ArgumentParser) -> None:
+    """Add the options for other kinds of measurements."""
     parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling: a plot of it")
     parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
@@ -269,6 +264,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--build", action="store_true", help="how long large networks and commands take to start")
     parser.add_argument("--parts", type=int, metavar="N", help="networks in parts on one thread and on N threads")
     parser.add_argument("--busy", action="store_true", help=f"with --parts: beside {_OTHERS} busy processes")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
+    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+    _kinds(parser)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -297,11 +302,9 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error("--workers: 2 or more, they are compared with one")
         _workers(given.workers, given.seconds)
         return 0
-    if given.busy and given.parts is None:
-        parser.error("--busy goes with --parts")
+    if given.parts is not None and given.parts < 2 or (given.busy and given.parts is None):
+        parser.error("--parts: 2 threads or more, they are compared with one; --busy goes with it")
     if given.parts is not None:
-        if given.parts < 2:
-            parser.error("--parts: 2 threads or more, they are compared with one")
         _parts(given.parts, given.busy)
         return 0
     if given.build:

@@ -1,4 +1,4 @@
-"""What parts and threads gain: networks on one event loop, in parts on one thread, and on several threads.
+"""Networks on one event loop, in parts on one thread and on several threads show what parts and threads gain.
 
 All ways of a network run in turns in one process, a few milliseconds each; of each the least counts. So other load on
 the machine changes little of the CPU seconds. Elapsed seconds are those of turns in which enough cores were free, if
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bentpipe.bench.cases import PS, SDU
 from bentpipe.bench.scaling import Point, network_at
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     parts: int
 
 
-def _ring(count: int, delay_ps: int, **how: int) -> Network:
+def _ring(count: int, delay_ps: int, **how: Any) -> Network:
     """Return switches in a ring, each with two interfaces; each sends half a line's rate over the next two lines."""
     network = Network(seed=1, **how)
     switches = [network.add_switch(f"switch{k}") for k in range(count)]
@@ -63,7 +63,7 @@ def _ring(count: int, delay_ps: int, **how: int) -> Network:
     return network
 
 
-def _paths(count: int, delay_ps: int, **how: int) -> Network:
+def _paths(count: int, delay_ps: int, **how: Any) -> Network:
     """Return paths of six nodes, which are not connected with each other."""
     return network_at(Point("", 6 * count, full=count), delay_ps, **how)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bentpipe.bench.cases import PS, SDU
 from bentpipe_hdl.link.control import LinkSettings
@@ -62,7 +62,7 @@ def _run_s(point: Point) -> float:
     return max(_RUN_S / point.full, 10 * point.vcs * _PDU_S)
 
 
-def network_at(point: Point, delay_ps: int = 40_000_000, **how: int) -> Network:
+def network_at(point: Point, delay_ps: int = 40_000_000, **how: Any) -> Network:
     """Return the network, begun, with lines of this delay; ``how`` it is run: threads, parts."""
     network = Network(seed=1, **how)
     sending: list[tuple[int, int, int]] = []

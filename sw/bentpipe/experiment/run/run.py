@@ -296,6 +296,7 @@ class Run:
         end = _End(stopped, over, self._split, losses)
         summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
+        summary["time"]["parts"] = _parts(self.built)
         figures = (
             {}
             if self._split is None
@@ -606,7 +607,6 @@ def _sum_up(
             "wall_s": wall_s,
             "wall_per_simulated": wall_s * _PS / now if now else None,
             "started": started.isoformat(timespec="seconds"),
-            "parts": _parts(built),
         },
         "seed": experiment.seed,
         "case": {"name": experiment.case, "at": experiment.at, "curve": experiment.curve} if experiment.case else None,
