@@ -302,7 +302,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error("--workers: 2 or more, they are compared with one")
         _workers(given.workers, given.seconds)
         return 0
-    if given.parts is not None and given.parts < 2 or (given.busy and given.parts is None):
+    if (given.parts is not None and given.parts < 2) or (given.busy and given.parts is None):
         parser.error("--parts: 2 threads or more, they are compared with one; --busy goes with it")
     if given.parts is not None:
         _parts(given.parts, given.busy)
