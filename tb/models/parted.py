@@ -23,7 +23,6 @@ __all__ = ["PARTED", "Way", "outcome", "play", "saturate"]
 
 PARTED = {
     "plain": KINDS["plain"],
-    "credits": KINDS["credits"],
     "options": Kind(KINDS["all"].options, ports=6),  # built with OAM, but without OAM cells
 }
 """Kinds of random networks that can be in parts."""

@@ -64,7 +64,7 @@ def _with_tsan() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m soak.parts", description="Random networks in parts.")
-    parser.add_argument("--seeds", type=int, default=70, help="networks of each kind (default: 70)")
+    parser.add_argument("--seeds", type=int, default=100, help="networks of each kind (default: 100)")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
     parser.add_argument("--steps", type=int, default=8, help="stops (default: 8)")
     parser.add_argument("--tsan", action="store_true", help="with ThreadSanitizer")
