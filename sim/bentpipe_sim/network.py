@@ -15,6 +15,7 @@ from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch, checked
+from .parts import number_of, plan
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
 from .topology import Topology
@@ -59,15 +60,28 @@ class Network(Topology, Pdus):
         Of all randomness: bit errors. The same seed and settings give the same cells at the same ticks.
     engine : str, optional
         "native" or "verilator", which is slower and gives the same cells at the same ticks; else ``$BENTPIPE_ENGINE``.
+    threads : int, optional
+        Threads that run the network in parts, where that is possible (:attr:`why_whole`); else ``$BENTPIPE_THREADS``,
+        else as many as pay. The results do not depend on it.
+    parts : int, optional
+        Number of parts into which the network is cut; 1: it is not cut. As many as pay unless given.
     """
 
-    def __init__(self, seed: int = 1, *, engine: EngineName | None = None):
+    def __init__(
+        self,
+        seed: int = 1,
+        *,
+        engine: EngineName | None = None,
+        threads: int | None = None,
+        parts: int | None = None,
+    ):
         Topology.__init__(self, seed)
         Pdus.__init__(self, self.loop, self._defects)
         self.engine: EngineName = engine or chosen_engine()
         self._models: tuple[str, ...] = ()
         self._captures: list[tuple[Path, str, Node, int]] = []
         self._monitor: QueueMonitor | None = None
+        self.cut(threads, parts)
         self._places: dict[tuple[int, int, int], int] = {}
         self._streams: dict[int, TestCellStream] = {}  # by place
         self._arrivals: dict[int, ArrivalMonitor] = {}  # by place
@@ -128,9 +142,14 @@ class Network(Topology, Pdus):
             if self.loop.add_node(str(model).encode()) != node.index:
                 raise SimulationError(f"{node.name}: {self._error()}")
         for a, a_port, b, b_port, delay in self._wires:
-            held = delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
             self.loop.connect(
-                a.index, a_port, b.index, b_port, held, self.sends(a, b), isinstance(a, Link) and a.merges
+                a.index,
+                a_port,
+                b.index,
+                b_port,
+                self._held(a, delay),
+                self.sends(a, b),
+                isinstance(a, Link) and a.merges,
             )
         for place, hops in enumerate(self._legs()):
             made = self.loop.ffi.new("bp_hop[]", [hop.row() for hop in hops])
@@ -141,6 +160,44 @@ class Network(Topology, Pdus):
             self._monitor.lay()
         for each in self._arrivals.values():
             each.lay()
+        self._cut()
+
+    def cut(self, threads: int | None = None, parts: int | None = None) -> None:
+        """Run with so many threads and parts from now on, as of the constructor.
+
+        Raises
+        ------
+        NetworkError
+            It is no number of threads or parts.
+        """
+        self._threads, self._parts = number_of("threads", threads), number_of("parts", parts)
+        if self.loop.is_open:
+            self._cut()
+
+    def _cut(self) -> None:
+        wires = [
+            (a, b, 0 if isinstance(a, Link) and a.merges else 1 + self._held(a, delay))
+            for a, _, b, _, delay in self._wires
+        ]
+        captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
+        threads, parts = plan(self.nodes, wires, captured, self._threads, self._parts)
+        if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):
+            raise SimulationError(f"the network cannot be cut: {self._error()}")
+
+    @property
+    def why_whole(self) -> str:
+        """Why the last run was not in parts; empty: it was."""
+        return self.loop.ffi.string(self.loop.why_whole()).decode()
+
+    @property
+    def parts_and_threads(self) -> tuple[int, int]:
+        """The parts and threads of the last run."""
+        return (1, 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
+
+    @staticmethod
+    def _held(a: Node, delay: int) -> int:
+        """Ticks that a wire from a node holds a cell: a link's own delay is among them unless it changes."""
+        return delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
 
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()
@@ -258,6 +315,7 @@ class Network(Topology, Pdus):
         self._captures.append((path, kind, node, port))
         if self.loop.is_open:
             self._start_capture(path, kind, node, port)
+            self._cut()
 
     def _start_capture(self, path: Path, kind: str, node: Node, port: int, length: int = 0) -> None:
         """Begin a file, or go on behind so many octets of it."""

@@ -5,21 +5,37 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable
 
 from bentpipe.compiled import prepare
 from bentpipe.experiment.document.catalogue import catalogue
 from digests import SETS, differences, digests
+from digests.parts import compared
+
+
+def _in_parts(entries: Iterable[str]) -> int:
+    failed = False
+    for entry in entries:
+        begin = time.process_time()
+        for name, outcome, same in compared(entry):
+            failed |= not same
+            print(f"{name} ({time.process_time() - begin:.1f} s): {outcome}", flush=True)
+            begin = time.process_time()
+    return int(failed)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m digests", description="The same cells at the same ticks?")
     parser.add_argument("entry", nargs="*", help="of the catalogue (default: all of the set)")
     parser.add_argument("--set", choices=SETS, default="quick", help="quick durations (default), or shorter ones")
+    parser.add_argument("--threads", action="store_true", help="networks without hosts, in parts and on two threads")
     parser.add_argument("--keep", action="store_true", help="keep the digests of these entries: cells were to change")
     given = parser.parse_args()
     unknown = set(given.entry) - set(catalogue())
     if unknown:
         parser.error(f"no entry {', '.join(sorted(unknown))} in the catalogue")
+    if given.threads:
+        return _in_parts(given.entry or catalogue())
     prepare(sys.stderr.isatty())
     of = SETS[given.set]
     kept = of.kept()

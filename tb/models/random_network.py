@@ -96,10 +96,12 @@ class Drawn:
     vps: list[dict[str, Any]]
 
 
-def build(kind: str, seed: int, engine: Any = None) -> Drawn:
-    """Draw a network; one that the network itself refuses is drawn again."""
+def build(kind: str | Kind, seed: int | str, **how: Any) -> Drawn:
+    """Draw a network; one that the network itself refuses is drawn again. ``how`` it is run: engine, threads, parts."""
+    its = KINDS[kind] if isinstance(kind, str) else kind
+    name = f"{kind} {seed}" if isinstance(kind, str) else str(seed)
     for number in itertools.count():
-        made = _Maker(KINDS[kind], random.Random(f"{kind} {seed} {number}"), engine).make()
+        made = _Maker(its, random.Random(f"{name} {number}"), how).make()
         if made is not None:
             return made
     raise AssertionError
@@ -108,9 +110,9 @@ def build(kind: str, seed: int, engine: Any = None) -> Drawn:
 class _Maker:
     """Draws one network."""
 
-    def __init__(self, kind: Kind, rng: random.Random, engine: Any) -> None:
+    def __init__(self, kind: Kind, rng: random.Random, how: dict[str, Any]) -> None:
         self.kind, self.rng = kind, rng
-        self.network = Network(seed=rng.randrange(1000), engine=engine)
+        self.network = Network(seed=rng.randrange(1000), **how)
         self.free: dict[str, list[int]] = {}
         self.switches: list[Switch] = []
         self.nics: list[Nic] = []
@@ -526,6 +528,6 @@ def play(kind: str, seed: int, *, steps: int = 30, engine: Any = None, disturbed
     NetworkError
         An account doesn't hold.
     """
-    drawn = build(kind, seed, engine)
+    drawn = build(kind, seed, engine=engine)
     disturbing = random.Random(f"disturb {kind} {seed}") if disturbed else None
     return _Player(drawn, random.Random(f"play {kind} {seed}"), disturbing).play(steps)

@@ -67,7 +67,7 @@ def outcome(path):
     for file in sorted(path.iterdir()):
         if file.name == "result.json":
             summary = json.loads(file.read_text())
-            for name in ("wall_s", "wall_per_simulated", "started", "resumed_s"):
+            for name in ("wall_s", "wall_per_simulated", "started", "resumed_s", "parts"):
                 del summary["time"][name]
             found[file.name] = summary
         elif file.suffix in (".parquet", ".pcap"):

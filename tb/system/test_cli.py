@@ -71,13 +71,15 @@ def test_run_writes_a_folder_and_prints_the_tables(capsys, tmp_path, plots):
 
 
 def test_run_prints_json(capsys, tmp_path):
-    assert main(["run", "lan-1flow", "--duration", "0.5", "--set", "variant=sack", "--seed", "5", "--json"]) == 0
+    length = ["--duration", "0.5", "--threads", "2"]
+    assert main(["run", "lan-1flow", *length, "--set", "variant=sack", "--seed", "5", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["status"] == "done" and summary["seed"] == 5
     assert summary["settings"] == ["variant=sack"]
     assert summary["flows"][0]["variant"] == "sack"
     assert summary["configuration"]["hosts"]["tcp"]["variant"] == "sack"
     assert summary["resolved"]["network"]["lines"][0]["delay_ps"] == 38_000_000
+    assert summary["time"]["parts"]["threads"] == 1  # it has hosts
     written = json.loads((tmp_path / summary["folder"] / "result.json").read_text())
     assert {**written, "folder": summary["folder"]} == summary
 
@@ -105,6 +107,7 @@ WRONG = [
     (["run", "lan-1flow", "--duration", "0"], "out of range"),
     (["run", "lan-1flow", "--duration", "soon"], "--duration: 'soon' is not a number with a unit"),
     (["run", "lan-1flow", "--seed", "-1"], "--seed -1: out of range"),
+    (["run", "lan-1flow", "--threads", "0"], "--threads must be a number from 1 to 1024, not 0"),
     (["show", "lan-1flo"], "did you mean 'lan-1flow'?"),
     (["report", "nothing"], "not a run folder"),
     (["netspec", "check", "nofile.ns"], "nofile.ns: No such file or directory"),

@@ -30,6 +30,20 @@ class EventQueue {
         if (is_small()) small_.add(its);
         else its.due = NEVER;
     }
+    // Number these nodes anew; each is due in its tick, none before `now`.
+    void refill(const std::vector<Ticket*>& tickets, const std::vector<uint64_t>& due, uint64_t now) {
+        tickets_ = tickets;
+        for (size_t k = 0; k < tickets.size(); ++k) {
+            tickets[k]->node = uint16_t(k);
+            if (!is_small()) {
+                tickets[k]->due = due[k];
+                continue;
+            }
+            small_.add(*tickets[k]);
+            small_.set(*tickets[k], due[k]);
+        }
+        wheel_.forget(now);
+    }
     bool is_small() const { return tickets_.size() <= SmallEventQueue::MOST; }
 
     // Only between runs, and not before the end of the last one.

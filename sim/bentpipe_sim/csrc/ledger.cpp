@@ -160,14 +160,13 @@ void Ledger::took(int node, uint32_t number, uint32_t accepted) {
     for (const Passing& each : *at) lose(each, next, CellHead::OAM, WHY_ASTRAY);
 }
 
-void Ledger::changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
-                     const Payload& after, Why gone) {
-    if (was_bad) return;  // lost where its header became bad
-    const Paths* at = find(node, 0, was);
-    if (!at && (gone || is_bad || !find(node, 0, is))) return;
-    const uint64_t ordinal = at ? came(at->front()) - 1 : 0;
-    if (gone) lose(*at, ordinal, was, gone);
-    else arrive(node, 0, at, ordinal, was, before, is, is_bad, after);
+bool Ledger::read_counters(int node, Change& change) const {
+    if (change.was_bad) return false;  // lost where its header became bad
+    const Paths* at = find(node, 0, change.was);
+    const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
+    if (at) change.came_was = read_came(vcs_[size_t(at->front().vc)], at->front().stage);
+    if (to && to != at) change.came_is = read_came(vcs_[size_t(to->front().vc)], to->front().stage);
+    return at || to;
 }
 
 void Ledger::inserted(int node, uint32_t header, bool bad, bool copy) {
@@ -178,13 +177,34 @@ void Ledger::inserted(int node, uint32_t header, bool bad, bool copy) {
     for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, header, copy ? WHY_COPY : WHY_FOREIGN);
 }
 
-void Ledger::disordered(int node, uint32_t header, bool expected_last) {
+void Ledger::changed(int node, const Change& change) {
+    const auto number = [&](const Paths* paths, uint32_t came) {
+        const Vc& vc = vcs_[size_t(paths->front().vc)];
+        const size_t stage = paths->front().stage;
+        return widened(vc, stage, came + known_came(vc, stage));
+    };
+    const Paths* at = find(node, 0, change.was);
+    const Paths* to = change.gone || change.is_bad ? nullptr : find(node, 0, change.is);
+    const uint64_t ordinal = at ? number(at, change.came_was) - 1 : 0;
+    if (change.gone) lose(*at, ordinal, change.was, change.gone);
+    else arrive(node, 0, at, ordinal,
+                {change.was, change.is, change.is_bad, change.same_payload, to && to != at ? number(to, change.came_is) : 0});
+}
+
+bool Ledger::read_counters(int node, uint32_t header, uint32_t& came) const {
+    const Paths* at = find(node, 0, header);
+    if (at) came = read_came(vcs_[size_t(at->front().vc)], at->front().stage + 1);
+    return at;
+}
+
+void Ledger::disordered(int node, uint32_t header, bool expected_last, uint32_t came) {
     const Paths* at = find(node, 0, header);
     if (!at) return;
     for (const Passing& each : *at) {
         Vc& vc = vcs_[size_t(each.vc)];
         Run* foreign = nullptr;
-        const uint64_t cell = source(vc, each.stage + 1, came(vc, each.stage + 1), &foreign);
+        const size_t stage = each.stage + 1;
+        const uint64_t cell = source(vc, stage, widened(vc, stage, came + known_came(vc, stage)), &foreign);
         if (!foreign) mark(vc, cell, node, WHY_ORDER);
         const int more = int(CellHead::last(header)) - int(expected_last);
         if (more) end(vc, foreign ? foreign->source : cell, more);
@@ -307,19 +327,33 @@ uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
     return most - uint32_t(uint32_t(most) - low);
 }
 
-// Cells of the VC that a stage has taken in, and given out, modulo 2^32.
-uint32_t Ledger::came_low(const Vc& vc, size_t stage) const {
+// Cells of the VC that a stage has taken in, and given out, modulo 2^32, in two summands. What is read of nodes and wires, from the
+// next switch or interface before the stage on, has to be read at the moment.
+uint32_t Ledger::read_came(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
-    if (hop.kind == PATH) return uint32_t(vc.stages[stage].came);
-    return left_low(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
+    if (hop.kind == PATH) return 0;
+    return read_left(vc, stage - 1) - uint32_t(cells_.on_wire(hop.node, hop.port, hop.key, hop.mask));
 }
 
-uint32_t Ledger::left_low(const Vc& vc, size_t stage) const {
+uint32_t Ledger::read_left(const Vc& vc, size_t stage) const {
+    const Hop& hop = vc.stages[stage].hop;
+    if (hop.kind == PATH) return 0;
+    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
+    const uint32_t came = read_came(vc, stage);
+    return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
+}
+
+// And what the ledger itself knows once all that came before is entered.
+uint32_t Ledger::known_came(const Vc& vc, size_t stage) const {
+    if (vc.stages[stage].hop.kind == PATH) return uint32_t(vc.stages[stage].came);
+    return known_left(vc, stage - 1);
+}
+
+uint32_t Ledger::known_left(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
     if (hop.kind == PATH) return uint32_t(vc.stages[stage].left);
-    if (hop.kind == NIC || hop.kind == SWITCH) return cells_.read(hop.node, hop.sent);
-    const uint32_t came = came_low(vc, stage) - uint32_t(vc.stages[stage].shift());
-    return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
+    if (hop.kind == NIC || hop.kind == SWITCH) return 0;
+    return known_came(vc, stage) - uint32_t(vc.stages[stage].shift());
 }
 
 // The number of the first of a VC's cells that are inside a SONET line.
@@ -486,32 +520,33 @@ void Ledger::insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why
 }
 
 // A cell comes out of a link or a SONET line otherwise than it went in; `at` is none if nothing went in.
-void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before,
-                    uint32_t is, bool is_bad, const Payload& after) {
+void Ledger::arrive(int node, int port, const Paths* at, uint64_t ordinal, const Arrived& cell) {
+    const uint32_t was = cell.was, is = cell.is;
+    const bool is_bad = cell.is_bad;
     const Paths* to = is_bad ? nullptr : find(node, port, is);
     if (at && at == to) {
         for (const Passing& each : *at) {
             Vc& vc = vcs_[size_t(each.vc)];
             Run* foreign = nullptr;
-            const uint64_t cell = source(vc, each.stage, ordinal, &foreign);
-            if (!foreign && !(before == after)) {
-                mark(vc, cell, node, WHY_PAYLOAD);
-                vc.causes.in_error[cell] = 1;
+            const uint64_t own = source(vc, each.stage, ordinal, &foreign);
+            if (!foreign && !cell.same_payload) {
+                mark(vc, own, node, WHY_PAYLOAD);
+                vc.causes.in_error[own] = 1;
                 if (vc.without_pdus) settle_cells(vc);
-            } else if (!foreign && was != is) mark(vc, cell, node, WHY_ASTRAY);
+            } else if (!foreign && was != is) mark(vc, own, node, WHY_ASTRAY);
             else if (foreign && CellHead::user(is) && !CellHead::user(was)) {
                 mark(vc, next_own(vc, each.stage, ordinal), node, WHY_FOREIGN);
                 ++vc.causes.misinserted;
             }
             const int more = int(CellHead::last(is)) - int(CellHead::last(was));
-            if (more) end(vc, foreign ? foreign->source : cell, more);
+            if (more) end(vc, foreign ? foreign->source : own, more);
         }
         return;
     }
     if (at) lose(*at, ordinal, was, is_bad ? WHY_HEADER : WHY_ASTRAY);
     if (to) {
         const bool line = hop(to->front()).kind == SONET;
-        const uint64_t next = line ? first_inside(to->front()) : came(to->front());
+        const uint64_t next = line ? first_inside(to->front()) : cell.next;
         for (const Passing& each : *to) insert(vcs_[size_t(each.vc)], each.stage, next, is);
     }
 }
@@ -595,7 +630,7 @@ void Ledger::line_changed(int node, int port, uint32_t header, const Payload& pa
     uint64_t which = line.nearest(header, payload);
     if (which == line.size() && named) which = line.find(hop(named->front()).key, hop(named->front()).mask);
     if (which == line.size()) {
-        if (named) arrive(node, port, nullptr, 0, 0, payload, header, false, payload);
+        if (named) arrive(node, port, nullptr, 0, {0, header, false, true, 0});
         return;
     }
     for (; which; --which) lose_first(node, port);
@@ -603,7 +638,7 @@ void Ledger::line_changed(int node, int port, uint32_t header, const Payload& pa
     const Paths* at = find(node, port, cell.header);
     const uint64_t ordinal = at ? first_inside(at->front()) : 0;
     line.pop();
-    arrive(node, port, at, ordinal, cell.header, cell.payload, header, bad, payload);
+    arrive(node, port, at, ordinal, {cell.header, header, bad, cell.payload == payload, 0});
 }
 
 }  // namespace bp

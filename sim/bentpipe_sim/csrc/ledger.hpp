@@ -8,6 +8,7 @@
 // Hardware counts cells in 32 bits: all of its numbers are taken modulo 2^32, beside a bound from above.
 // Cells of PDUs that are lost, damaged or misinserted are counted by VC, and each loss is recorded where that is asked for.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -130,13 +131,23 @@ class Ledger {
     void made(int node, uint32_t number, uint32_t accepted);
     void took(int node, uint32_t number, uint32_t accepted);
     // A link changed the cell that it took last, or took it out (`gone`, unless WHY_NONE).
-    void changed(int node, uint32_t was, bool was_bad, const Payload& before, uint32_t is, bool is_bad,
-                 const Payload& after, Why gone);
+    struct Change {
+        uint32_t was, is;  // its header before and behind the link
+        bool was_bad, is_bad, same_payload;
+        Why gone;
+        uint32_t came_was, came_is;  // read_came() at the link of the VC that `was` names, and of that of `is`
+    };
+    // Read the counters that the entry needs: false if there is nothing to enter. It reads nodes at and before the link only, from
+    // the next switch or interface on.
+    bool read_counters(int node, Change& change) const;
+    void changed(int node, const Change& change);
     // A link made a cell: a duplicate of the last cell of its VC (`copy`), or one that nobody sent.
     void inserted(int node, uint32_t header, bool bad, bool copy);
     // A cell is about to leave the wire behind a link, on which another one of its VC was before it; `expected_last`: that
     // one ends a PDU. The cells of a VC keep their numbers in the order in which they arrive, so both are as if changed.
-    void disordered(int node, uint32_t header, bool expected_last);
+    // `came`: read_came() behind the link.
+    bool read_counters(int node, uint32_t header, uint32_t& came) const;
+    void disordered(int node, uint32_t header, bool expected_last, uint32_t came);
     // A SONET line takes a cell in at a port, and gives one at its other end.
     void line_in(int node, int port, uint64_t tick, uint32_t header, const Payload& payload, bool bad) {
         if (bad) return;
@@ -187,6 +198,10 @@ class Ledger {
     uint64_t sent(int index) const { return widened(vcs_[size_t(index)], 0, left_low(vcs_[size_t(index)], 0)); }
     // From now on each lost cell is recorded, up to so many; further ones are only counted.
     void record(uint64_t most) { most_recorded_ = most; }
+    uint64_t most_recorded() const { return most_recorded_; }
+    bool without_pdus() const {  // any of the VCs
+        return std::any_of(vcs_.begin(), vcs_.end(), [](const Vc& vc) { return vc.without_pdus; });
+    }
     const std::vector<LossRecord>& recorded() const { return recorded_; }
     uint64_t not_recorded() const { return not_recorded_; }
     uint64_t under_way(int index, uint32_t stream) const;  // PDUs of a stream that are neither delivered nor lost
@@ -307,8 +322,12 @@ class Ledger {
     uint32_t next_in(const Paths& at, uint32_t accepted) const;
     void lose(const Passing& at, uint32_t ordinal, uint32_t header, uint8_t why);
     uint64_t widened(const Vc& vc, size_t stage, uint32_t low) const;
-    uint32_t came_low(const Vc& vc, size_t stage) const;
-    uint32_t left_low(const Vc& vc, size_t stage) const;
+    uint32_t read_came(const Vc& vc, size_t stage) const;
+    uint32_t read_left(const Vc& vc, size_t stage) const;
+    uint32_t known_came(const Vc& vc, size_t stage) const;
+    uint32_t known_left(const Vc& vc, size_t stage) const;
+    uint32_t came_low(const Vc& vc, size_t stage) const { return read_came(vc, stage) + known_came(vc, stage); }
+    uint32_t left_low(const Vc& vc, size_t stage) const { return read_left(vc, stage) + known_left(vc, stage); }
     uint64_t came(const Vc& vc, size_t stage) const { return widened(vc, stage, came_low(vc, stage)); }
     uint64_t came(const Passing& at) const { return came(vcs_[size_t(at.vc)], at.stage); }
 
@@ -321,8 +340,12 @@ class Ledger {
     void lose(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, uint8_t why);
     void insert(Vc& vc, size_t index, uint64_t ordinal, uint32_t header, Why why = WHY_FOREIGN);
     static void add_foreign(Stage& stage, uint64_t ordinal, uint64_t before);
-    void arrive(int node, int port, const Paths* at, uint64_t ordinal, uint32_t was, const Payload& before, uint32_t is,
-                bool is_bad, const Payload& after);
+    struct Arrived {  // a cell behind a link or line: what it was before, and as what other VC's cell it comes
+        uint32_t was, is;
+        bool is_bad, same_payload;
+        uint64_t next;  // its number as a cell of that VC
+    };
+    void arrive(int node, int port, const Paths* at, uint64_t ordinal, const Arrived& cell);
     void end(Vc& vc, uint64_t source, int more);
     static void mark(Vc& vc, uint64_t source, int node, uint8_t why);
     void count_lost(Vc& vc, const Hop& hop, uint64_t cell, uint32_t header, uint8_t why);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "crc32.hpp"
+#include "parts.hpp"
 #include "pattern.hpp"
 
 namespace bp {
@@ -31,9 +32,13 @@ const uint8_t* o_cell(const bp_face& face) {
 
 }  // namespace
 
+Loop::Loop() = default;
+Loop::Loop(Ledger& entered) : feed(entered) {}
+Loop::~Loop() = default;
+
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
-    Node::Owner made = Node::make(path, index, inbox, ledger);
+    Node::Owner made = Node::make(path, index, inbox, feed);
     queue_.add(made->face().ticket);
     nodes_.push_back(std::move(made));
     delivered_.resize(nodes_.size() / 64 + 1);
@@ -131,6 +136,7 @@ void Loop::classify_outputs() {
     for (const auto& node : nodes_)
         for (uint32_t p = 0; p < Node::PORTS; ++p) node->out(p).route = route_of(*node, node->out(p));
     classified_ = true;
+    if (parts_) parts_->classify();
 }
 
 Output::Route Loop::route_of(const Node& node, const Output& output) {
@@ -224,14 +230,57 @@ void Loop::make_writes() {
 }
 
 void Loop::run_to(uint64_t until) {
-    if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
-    else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
-    undeliver_all();
+    if (!parts_ || !parts_->run(until)) {
+        advance_to(until);
+        undeliver_all();
+    }
     for (Node* link : links_)
         if (link->bypassed() && arrives_later(*link)) undo_bypass(*link);
     made_ = now_ + 1;
     make_writes();
     ledger.advance();
+}
+
+void Loop::advance_to(uint64_t until) {
+    if (!queue_.is_small()) now_ = advance<TimingWheel::Cursor, true>(until);
+    else now_ = lines_ ? advance<SmallEventQueue::Cursor, true>(until) : advance<SmallEventQueue::Cursor, false>(until);
+}
+
+// Parts
+
+void Loop::cut(const uint32_t* part_of, size_t threads) {
+    parts_.reset();
+    parts_ = std::make_unique<Parts>(*this, part_of, threads);
+    classified_ = false;
+}
+
+// Be the event loop of these nodes, from begin() on.
+void Loop::hold(std::vector<Node*> nodes) {
+    faces_.clear();
+    for (Node* node : nodes) {
+        faces_.push_back(&node->face());
+        if (node->link) links_.push_back(node);
+    }
+    faces_.insert(faces_.end(), 2, &at_end_);
+    if (nodes.size() <= SmallEventQueue::MOST) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
+    delivered_.assign(nodes.size() / 64 + 1, 0);
+}
+
+// Each node is due in its tick. Between two calls of advance_to() a cell may be in a node's face.
+void Loop::begin(const std::vector<uint64_t>& due, uint64_t now) {
+    now_ = now;
+    std::vector<Ticket*> tickets;
+    for (size_t k = 0; k < held(); ++k) {
+        tickets.push_back(&faces_[k]->ticket);
+        if (Node& node = Node::of(*faces_[k]); node.nic) node.nic->report_to(inbox, feed);
+    }
+    queue_.refill(tickets, due, now);
+}
+
+// A cell of another part arrives.
+void Loop::arrive(Node& to, uint32_t port, const CellInFlight& cell) {
+    to.in(port).append(cell);
+    if (to.in(port).size() == 1 && announce(to, port, cell.tick)) queue_.set(to.face().ticket, std::max(to.next(), now_));
 }
 
 void Loop::archive(Archive& a) {
@@ -490,7 +539,8 @@ template <class Cursor>
 // The ledger and the queue monitor see the cell that leaves.
 void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = node.face();
-    if (node.path && output.to) ledger.path_out(int(output.to->index), int(output.to_port), face.o_header);
+    if (node.path && output.to)
+        feed.path_out({face.time_now, int(node.index)}, int(output.to->index), int(output.to_port), face.o_header);
     if (node.monitor) node.monitor->leaves(face.o_port);
 }
 
@@ -569,9 +619,10 @@ void Loop::check_order(Node& node, uint32_t port, const CellInFlight& cell) {
     MergedPaths::Vc& vc = paths.vcs[MergedPaths::key(cell.header)];
     const MergedPaths::Sent expected = vc.sent.front();
     const bool last = CellHead::last(cell.header);
-    if (!ledger.empty() && (expected.tick != cell.tick || expected.last != last))
+    if (!feed.empty() && (expected.tick != cell.tick || expected.last != last))
         for (Node* link : links_)
-            if (link->out(0).to == &node && link->out(0).to_port == port) ledger.disordered(int(link->index), cell.header, expected.last);
+            if (link->out(0).to == &node && link->out(0).to_port == port)
+                feed.disordered({node.face().time_now, int(node.index)}, int(link->index), cell.header, expected.last);
     vc.sent.pop_front();
     vc.lasts -= expected.last;
 }
@@ -622,13 +673,13 @@ template <class Cursor>
 // has few of them in a short run. A small one has no marks, and all its nodes are looked at.
 void Loop::undeliver_all() {
     if (queue_.is_small()) {
-        for (const auto& node : nodes_)
-            if (Node::faces(node->face())) undeliver(*node);
+        for (size_t k = 0; k < held(); ++k)
+            if (Node::faces(*faces_[k])) undeliver(Node::of(*faces_[k]));
         return;
     }
     for (size_t word = 0; word < delivered_.size(); ++word)
         for (uint64_t marks = std::exchange(delivered_[word], 0); marks; marks &= marks - 1) {
-            Node& node = *nodes_[64 * word + size_t(__builtin_ctzll(marks))];
+            Node& node = Node::of(*faces_[64 * word + size_t(__builtin_ctzll(marks))]);
             if (Node::faces(node.face())) undeliver(node);
         }
 }
@@ -716,8 +767,8 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
     }
     if (node.monitor) node.monitor->comes(port, cell);
     for (ArrivalMonitor* each : node.arrivals) each->comes(port, tick, cell);
-    if (node.path) ledger.path_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
-    if (node.tags && CellHead::tagged(cell.header)) ledger.tagged_in(int(node.index), int(port), cell.header, cell.hec_error != 0);
+    if (node.path) feed.path_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);
+    if (node.tags && CellHead::tagged(cell.header)) feed.tagged_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);
 }
 
 // Count the cells that wait at the inputs. A cell that finds no place there is lost.
@@ -738,22 +789,22 @@ void Loop::wait(Node& node, uint64_t tick) {
 void Loop::tell(Node& node, bool gone) {
     const bp_face& face = node.face();
     if (node.monitor && face.drop) node.monitor->drops(face.drop_vc);
-    if (ledger.empty()) return;
-    const int index = int(node.index);
+    if (feed.empty()) return;
+    const LedgerFeed::Place here{face.time_now, int(node.index)};
     const uint32_t header = face.i_header;
     if (!node.link) {
         const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;
         const uint32_t its = node.makes_cells ? (header & ~14u) | uint32_t(face.drop_pti) << 1 : header;
-        if (face.drop) ledger.seen(index, vc * 64 + reason);
-        if (face.took) ledger.took(index, vc, accepted);
-        else if (!face.own) ledger.dropped(index, vc, reason, accepted, its);
-        else if (!face.drop) ledger.made(index, vc, accepted);
+        if (face.drop) feed.seen(here.node, vc * 64 + reason);
+        if (face.took) feed.took(here, vc, accepted);
+        else if (!face.own) feed.dropped(here, vc, reason, accepted, its);
+        else if (!face.drop) feed.made(here, vc, accepted);
         return;
     }
-    ledger.seen(index, gone);
+    feed.seen(here.node, gone);
     if (gone || face.o_valid) {  // one that has errors and is gone comes here twice
-        ledger.changed(index, header, face.i_hec_error, face.i_payload, face.o_header, face.o_hec_error,
-                       face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE);
+        feed.changed(here, {header, face.o_header, face.i_hec_error != 0, face.o_hec_error != 0,
+                            face.i_payload == face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE, 0, 0});
     }
 }
 

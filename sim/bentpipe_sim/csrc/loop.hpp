@@ -9,7 +9,7 @@
 #include "arrival_monitor.hpp"
 #include "event_queue.hpp"
 #include "inbox.hpp"
-#include "ledger.hpp"
+#include "ledger_feed.hpp"
 #include "node.hpp"
 #include "queue_monitor.hpp"
 
@@ -20,10 +20,17 @@ struct ScheduledWrite {
     uint32_t node, addr, value, unused;
 };
 
+class Parts;
+
 class Loop final : CellCounts {
   public:
     Inbox inbox;
     Ledger ledger{*this};
+    LedgerFeed feed{ledger};
+
+    Loop();
+    explicit Loop(Ledger& entered);  // a part of another event loop's network, which has that ledger
+    ~Loop();
 
     uint64_t now() const { return now_; }
     Node& node(int index) { return *nodes_[size_t(index)]; }
@@ -66,12 +73,22 @@ class Loop final : CellCounts {
 
     void run(uint64_t until);  // this tick, or the end of the first tick with events
 
+    // Run in parts from now on where that is possible (parts.hpp): of each node its part. std::runtime_error: a wire cannot be cut.
+    void cut(const uint32_t* part_of, size_t threads);
+    Parts* parts() { return parts_.get(); }
+
   private:
+    friend class Parts;
     void run_in_stretches(uint64_t until);
     void run_to(uint64_t until);
     uint64_t held_until() const;
     void release_held();
     void find_impaired();
+    void hold(std::vector<Node*> nodes);
+    void begin(const std::vector<uint64_t>& due, uint64_t now);
+    void advance_to(uint64_t until);
+    void arrive(Node& to, uint32_t port, const CellInFlight& cell);
+    size_t held() const { return faces_.size() - 2; }
     void make_writes();
     // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
@@ -145,6 +162,7 @@ class Loop final : CellCounts {
     std::vector<ScheduledWrite> writes_;
     size_t next_write_ = 0;
     uint64_t made_ = 0;
+    std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace bp

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "net.hpp"
+#include "parts.hpp"
 #include "pattern.hpp"
 
 bp_net* bp_new(void) { return new bp_net; }
@@ -132,6 +133,18 @@ int bp_run(bp_net* net, uint64_t until) {
     else net->loop.run(until);
     return int(net->loop.inbox.events().size());
 }
+
+int bp_cut(bp_net* net, const uint32_t* part_of, uint64_t threads) {
+    return net->attempt([&] {
+        net->loop.cut(part_of, size_t(threads));
+        return 0;
+    });
+}
+
+const char* bp_why_whole(bp_net* net) { return net->loop.parts() ? net->loop.parts()->why_whole() : "it was not cut"; }
+uint64_t bp_parts(bp_net* net) { return net->loop.parts() ? net->loop.parts()->count() : 1; }
+uint64_t bp_threads(bp_net* net) { return net->loop.parts() ? net->loop.parts()->threads() : 1; }
+uint64_t bp_windows(bp_net* net) { return net->loop.parts() ? net->loop.parts()->windows() : 0; }
 
 const bp_event* bp_events(bp_net* net) { return net->loop.inbox.events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }

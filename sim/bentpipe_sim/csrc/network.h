@@ -113,6 +113,14 @@ uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 
 int bp_run(bp_net*, uint64_t until); /* number of events */
+/* From now on run in parts where that is possible: the part of each node, in order, numbered from 0 on without gaps. It returns -1
+   with bp_error set if a wire between two parts cannot be cut. bp_why_whole: why the last run was of one event loop; empty: it was
+   in parts. */
+int bp_cut(bp_net*, const uint32_t* part_of, uint64_t threads);
+const char* bp_why_whole(bp_net*);
+uint64_t bp_parts(bp_net*);   /* how many there are */
+uint64_t bp_threads(bp_net*);
+uint64_t bp_windows(bp_net*); /* how often a part went on, so far */
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
 uint64_t bp_next_tick(bp_net*, int node); /* the first one in which the node sees what it is given now */

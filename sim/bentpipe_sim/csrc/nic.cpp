@@ -7,14 +7,15 @@
 
 namespace bp {
 
-Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger)
+Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed)
     : face_(face),
       sending_(size_t(1) << vc_bits),
       receiving_(size_t(1) << vc_bits),
       takes_singles_(singles),
+      oam_(oam),
       node_(node),
-      inbox_(inbox),
-      ledger_(ledger),
+      inbox_(&inbox),
+      feed_(&feed),
       tx_(size_t(1) << vc_bits),
       rx_(size_t(1) << vc_bits) {
     face.sending = sending_.data();
@@ -98,7 +99,7 @@ Pdu Nic::pdu(const Sdu& sdu) {
     if (face_.many) {
         made.head.assign(sdu.head, sdu.head + sdu.head_length);
     } else {
-        made.head = inbox_.spare();
+        made.head = inbox_->spare();
         made.make(made.head, sdu.head, sdu.head_length);
     }
     if (sdu.checksum_at >= 0) {
@@ -120,9 +121,10 @@ void Nic::queue(uint32_t vc, Pdu&& pdu) {
     const uint64_t cells = cells_of(pdu.length);
     tx.cells += cells;
     use(tx.used);
-    if (tx.place >= 0) ledger_.enqueue(tx.place, pdu.key, pdu.length, cells, pdu.offset);
+    if (tx.place >= 0) feed_->enqueue(now(), tx.place, pdu.key, pdu.length, cells, pdu.offset);
     tx.queue.push_back(std::move(pdu));
     if (tx.queue.size() == 1) look_at_first(vc);
+    notices_ += tx.queue.back().notify;
     list(tx, vc);
 }
 
@@ -171,7 +173,7 @@ void Nic::begin_or_end(uint64_t tick) {
 // A PDU has ended, or an OAM cell has come.
 void Nic::came(uint64_t tick) {
     if (face_.oam_full)
-        inbox_.tell(face_.oam_tick, node_, face_.oam_vc, uint16_t(OAM + face_.oam_pti), &face_.oam_payload);
+        inbox_->tell(face_.oam_tick, node_, face_.oam_vc, uint16_t(OAM + face_.oam_pti), &face_.oam_payload);
     if (face_.rx_last) received(tick, face_.rx_vc, face_.rx_status, face_.rx_length, face_.rx_efci);
 }
 
@@ -186,7 +188,7 @@ void Nic::send_single(uint32_t vc, const Single& cell) {
 // What has been fetched of the VC's PDUs has been sent before.
 void Nic::sent_single(uint32_t vc) {
     TxVc& tx = tx_[vc];
-    if (tx.place >= 0) ledger_.single(tx.place, user_cells(vc));
+    if (tx.place >= 0) feed_->single(now(), tx.place, user_cells(vc));
     tx.singles.pop_front();
     if (!tx.singles.empty()) post({vc, true});
 }
@@ -196,8 +198,11 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
     Pdu& pdu = tx.queue.front();
     tx.whole += cells_of(pdu.length);
     sending_[vc].fetched = 0;
-    if (pdu.notify) inbox_.tell(tick, node_, vc, SENT, pdu.length);
-    if (!face_.many) inbox_.give_back(std::move(pdu.head));
+    if (pdu.notify) {
+        --notices_;
+        inbox_->tell(tick, node_, vc, SENT, pdu.length);
+    }
+    if (!face_.many) inbox_->give_back(std::move(pdu.head));
     tx.queue.pop_front();
     look_at_first(vc);
     tx.listed = false;
@@ -216,6 +221,14 @@ void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_leng
     rx.sink->reply_length = reply_length;
     rx.sink->every = every;
     look_at_octets(vc);
+    count_hosted();
+}
+
+void Nic::count_hosted() {
+    hosted_ = notices_ = 0;
+    for (const RxVc& rx : rx_) hosted_ += rx.place >= 0 && !rx.sink;
+    for (const TxVc& tx : tx_)
+        for (const Pdu& pdu : tx.queue) notices_ += pdu.notify;
 }
 
 void Nic::grow(uint32_t vc, size_t least) {
@@ -227,7 +240,7 @@ void Nic::grow(uint32_t vc, size_t least) {
 
 void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested) {
     RxVc& rx = rx_[vc];
-    if (rx.place >= 0) ledger_.ended(rx.place, status, length);
+    if (rx.place >= 0) feed_->ended(now(), rx.place, status, length);
     if (rx.sink) {
         if (receiving_[vc].sink) rx.sink->end(status, length);
         else rx.sink->end(status, length, rx.octets);
@@ -235,16 +248,16 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
         answer(*rx.sink);
         return;
     }
-    inbox_.tell(tick, node_, vc, status, status ? 0 : length, congested);
+    inbox_->tell(tick, node_, vc, status, status ? 0 : length, congested);
     if (status) return;
     for (Capture* capture : captures) capture->sdu(tick, rx.octets.data(), length);
-    inbox_.deliver(rx.octets);
+    inbox_->deliver(rx.octets);
     look_at_octets(vc);
 }
 
 void Nic::answer(const Sink& sink) {
     if (!sink.every || (sink.good + sink.bad) % sink.every) return;
-    Pdu reply{inbox_.spare(), sink.reply_length, 0, 0, 0, false};
+    Pdu reply{inbox_->spare(), sink.reply_length, 0, 0, 0, false};
     reply.head.assign(padded(reply.length), 0);
     queue(sink.reply_vc, std::move(reply));
 }

@@ -9,7 +9,7 @@
 #include "capture.hpp"
 #include "frame_impairments.hpp"
 #include "inbox.hpp"
-#include "ledger.hpp"
+#include "ledger_feed.hpp"
 #include "model.h"
 #include "pdu.hpp"
 
@@ -45,7 +45,16 @@ struct alignas(32) Receiving {
 class Nic {
   public:
     // `node` is its place in the network; `vc_bits` are those of a VC's number; `singles`: it is built with single cells.
-    Nic(bp_nic& face, uint32_t vc_bits, bool singles, int node, Inbox& inbox, Ledger& ledger);
+    Nic(bp_nic& face, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed);
+
+    // From now on its events and reports go to those of this event loop.
+    void report_to(Inbox& inbox, LedgerFeed& feed) {
+        inbox_ = &inbox;
+        feed_ = &feed;
+    }
+    // Whether no event can come of it: its PDUs are made and checked here, and no host is told of them, nor of OAM cells.
+    bool silent() const { return !hosted_ && !notices_ && !oam_; }
+
 
     void send(uint64_t tick, uint32_t vc, const Sdu& sdu);
     FrameImpairments frames;  // of PDUs that the host sends
@@ -67,7 +76,10 @@ class Nic {
 
     // The VC's place in the ledger, where it begins and ends.
     void sends_in(int place, uint32_t vc) { tx_[vc].place = place; }
-    void receives_in(int place, uint32_t vc) { rx_[vc].place = place; }
+    void receives_in(int place, uint32_t vc) {
+        rx_[vc].place = place;
+        count_hosted();
+    }
 
     uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work
     uint64_t singles(uint32_t vc) const { return tx_[vc].singles.size(); }  // single cells queued
@@ -103,6 +115,7 @@ class Nic {
             look_at_first(vc);
             look_at_octets(vc);
         }
+        count_hosted();
     }
 
     // Before a clock, and before anything looks at a PDU's octets: those of the last cell are there.
@@ -204,6 +217,7 @@ class Nic {
 
     Pdu pdu(const Sdu& sdu);
     void post(Post what);
+    void count_hosted();
     void seldom(uint64_t tick);
     void begin_or_end(uint64_t tick);
     void came(uint64_t tick);
@@ -219,12 +233,17 @@ class Nic {
     bp_nic& face_;
     std::vector<Sending> sending_;
     std::vector<Receiving> receiving_;
+    LedgerFeed::Place now() const { return {face_.time_now, node_}; }
+
     bool takes_singles_;
     uint32_t used_ = 0;      // VCs that have sent, and that have received
     Octets whole_;           // a PDU's
+    bool oam_;               // it is built to take OAM cells
+    uint64_t hosted_ = 0;    // VCs whose PDUs a host gets
+    uint64_t notices_ = 0;   // PDUs queued that a host wants to know the end of
     int node_;
-    Inbox& inbox_;
-    Ledger& ledger_;
+    Inbox* inbox_;
+    LedgerFeed* feed_;
     std::vector<TxVc> tx_;
     std::vector<RxVc> rx_;
     void impair(uint64_t tick, uint32_t vc, Pdu&& pdu);

@@ -63,20 +63,20 @@ class Laid {
 
 }  // namespace
 
-Node::Owner Node::make(const char* path, int index, Inbox& inbox, Ledger& ledger) {
+Node::Owner Node::make(const char* path, int index, Inbox& inbox, LedgerFeed& feed) {
     constexpr size_t IN_FRONT = PORTS * sizeof(Port) + sizeof(Node);
     static_assert(sizeof(Port) % alignof(Node) == 0 && sizeof(Node) % alignof(bp_face) == 0, "they lie beside each other");
     Library library(load(path), dlclose);
     const bp_model& model = find_model(library.get());
     std::unique_ptr<void, void (*)(void*)> made(model.create(IN_FRONT), model.destroy);
     bp_face* const face = static_cast<bp_face*>(made.get());
-    Owner node(new (&Node::of(*face)) Node(model, index, inbox, ledger));
+    Owner node(new (&Node::of(*face)) Node(model, index, inbox, feed));
     made.release();
     node->library_ = std::move(library);  // which has to stay until then
     return node;
 }
 
-Node::Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger) : index(uint32_t(index)), model_(model) {
+Node::Node(const bp_model& model, int index, Inbox& inbox, LedgerFeed& feed) : index(uint32_t(index)), model_(model) {
     bp_face& its = face();
     its.clocks = &model.clocks;
     its.arrive_tick = its.later_tick = NO_CELL;
@@ -85,8 +85,9 @@ Node::Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger) : ind
         if (!width(name)) throw std::runtime_error(std::string("the node model has no port ") + name);
     link = width("error");
     makes_cells = width("drop_pti");
+    extras = width("o_extra");
     if (width("post_valid")) {
-        nic.emplace(static_cast<bp_nic&>(its), width("post_vc"), width("post_single"), index, inbox, ledger);
+        nic.emplace(static_cast<bp_nic&>(its), width("post_vc"), width("post_single"), width("oam_full"), index, inbox, feed);
     }
     std::fill(first, first + PORTS, NO_CELL);
     for (uint32_t p = 0; p < PORTS; ++p) new (&before(p)) Port;

@@ -106,7 +106,7 @@ struct alignas(64) Node {
     };
     using Owner = std::unique_ptr<Node, End>;
     // std::runtime_error: it can't be loaded, or lacks a port. `index` is its place in the network.
-    static Owner make(const char* path, int index, Inbox& inbox, Ledger& ledger);
+    static Owner make(const char* path, int index, Inbox& inbox, LedgerFeed& feed);
     Node(const Node&) = delete;
 
     static Node& of(bp_face& face) { return reinterpret_cast<Node*>(&face)[-1]; }
@@ -144,6 +144,7 @@ struct alignas(64) Node {
     void write(uint32_t addr, uint32_t value);
     uint32_t read(uint32_t addr);
     void archive(Archive& a);  // std::runtime_error: its model gives no state
+    bool saves() const { return model_.state != nullptr; }
     void* state(uint64_t* length);  // of its model, all cells that came to it among it; errors as of archive
     void record(const uint64_t& now);  // from now on; no cell goes by it then. Errors as of archive, or it is already
 
@@ -184,6 +185,7 @@ struct alignas(64) Node {
     bool makes_cells;                               // a switch: what it drops may be one of these
     bool tapped = false;
     bool tags = false;  // a NIC: cells with CLP = 1 that come to it are counted
+    bool extras = false;  // a link: it makes cells of its own (o_extra)
     bool adjacent = false, allows_bypass = false;
     uint64_t bypassed_before = 0;  // cells that bypassed the link and that the model has been told of
     std::optional<Nic> nic;  // if it is one
@@ -198,7 +200,7 @@ struct alignas(64) Node {
   private:
     using Library = std::unique_ptr<void, int (*)(void*)>;
 
-    Node(const bp_model& model, int index, Inbox& inbox, Ledger& ledger);
+    Node(const bp_model& model, int index, Inbox& inbox, LedgerFeed& feed);
     ~Node();
 
     // As they lie in memory.

@@ -34,6 +34,10 @@ class Ring {
         ++count_;
         return *front_;
     }
+    void keep_first() {  // all others go
+        back_ = behind(front_);
+        count_ = 1;
+    }
     void erase(uint64_t k) {
         for (; k > 0; --k) (*this)[k] = (*this)[k - 1];
         pop_front();

@@ -25,7 +25,10 @@ class TimingWheel {
     explicit TimingWheel(const std::vector<Ticket*>& tickets) : tickets_(tickets) {}
 
     // The tickets have changed: build the wheels from them again.
-    void forget() { laid_ = 0; }
+    void forget(uint64_t now = 0) {  // no node is due before it
+        laid_ = 0;
+        base_ = now;
+    }
     // Only between runs, and not before the end of the last one.
     void set(Ticket& its, uint64_t tick) {
         its.due = tick;
@@ -180,7 +183,7 @@ class TimingWheel {
         bits_.assign(WHEELS * words_ * SLOTS, 0);
         std::fill_n(with_, SLOTS, 0);
         std::fill_n(far_, WHEELS, 0);
-        ticks_ = base_ = 0;
+        ticks_ = 0;
         next_block_ = NEVER;
         laid_ = tickets_.size();
         for (Ticket* its : tickets_) set(*its, its->due);

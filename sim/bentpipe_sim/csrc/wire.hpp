@@ -70,6 +70,12 @@ class alignas(64) Wire : public Ring<CellInFlight> {
         return push_back_within();
     }
 
+    // A cell that another part has given some time ago, or will give: it counts for most() by those who know when (count_most).
+    void append(const CellInFlight& cell) { Ring::push_back() = cell; }
+    void count_most(uint64_t at_once) {
+        if (at_once > most_) at_most(at_once);
+    }
+
     CellInFlight& push_front() {
         at_most(size() + 1);
         return Ring::push_front();

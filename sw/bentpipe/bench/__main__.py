@@ -9,6 +9,8 @@ flow are counted by kind of node; where Debian's ns-3 is, it carries the same fl
 ``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
 ``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
 ``--workers N`` takes the time of a sweep with so many Dask workers, and with one.
+``--parts N`` holds networks in parts, on one thread and on N, against one event loop; with ``--busy``, while four other
+processes use the cores.
 ``--build`` measures how long large networks take to load and start, how that grows, and how long commands take.
 """
 
@@ -25,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.bench import beside, building, counts, scaling, workers
+from bentpipe.bench import beside, building, counts, parts, scaling, workers
 from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
 from bentpipe.compiled import prepare
 from bentpipe_sim.network import Network
@@ -36,6 +38,7 @@ _TURNS: Final = 3
 _TREE: Final = Path(__file__).resolve().parents[3]
 _COUNTED: Final = "cells-1flow"
 _WITH_HOSTS: Final = ("hosts", "rows")
+_OTHERS: Final = 4
 
 
 def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
@@ -111,6 +114,19 @@ def _build() -> None:
     for title, arguments in building.STARTS.values():
         least = min(building.started(arguments) for _ in range(_TURNS))
         print(f"{least:6.2f}  {title}", flush=True)
+
+
+def _parts(threads: int, is_busy: bool) -> None:
+    for case in parts.CASES:
+        if is_busy:
+            one, several = parts.busy(case, threads, _OTHERS)
+            print(f"{case:28}{one:9.3f}{several:9.3f} s a simulated second{several / one:7.2f} times", flush=True)
+            continue
+        print(f"{case}: CPU, elapsed seconds a simulated second; both in those of one event loop", flush=True)
+        rows = list(parts.measure(case, threads))
+        for row in rows:
+            shares = f"{row.cpu / rows[0].cpu:8.2f}{row.elapsed / rows[0].elapsed:8.2f}"
+            print(f"  {row.way:36}{row.parts:4} parts{row.cpu:8.3f}{row.elapsed:8.3f}{shares}", flush=True)
 
 
 def _built(what: str, size: int) -> building.Built:
@@ -237,13 +253,8 @@ def _beside(seconds: float) -> beside.Turns | str:
         return str(why)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
-    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
-    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+def _kinds(parser: argparse.ArgumentParser) -> None:
+    """Add the options for other kinds of measurements."""
     parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling: a plot of it")
     parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
@@ -251,9 +262,22 @@ def main(arguments: list[str] | None = None) -> int:
         "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
     )
     parser.add_argument("--build", action="store_true", help="how long large networks and commands take to start")
+    parser.add_argument("--parts", type=int, metavar="N", help="networks in parts on one thread and on N threads")
+    parser.add_argument("--busy", action="store_true", help=f"with --parts: beside {_OTHERS} busy processes")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
+    parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+    _kinds(parser)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    os.environ.setdefault("BENTPIPE_THREADS", "1")  # CPU seconds are one core's
     if given.inside:
         case, until = given.inside, given.until
         print(json.dumps(_inside(case, given.seconds) if until is None else counts.told(_begun(case), until)))
@@ -277,6 +301,11 @@ def main(arguments: list[str] | None = None) -> int:
         if given.workers < 2:
             parser.error("--workers: 2 or more, they are compared with one")
         _workers(given.workers, given.seconds)
+        return 0
+    if (given.parts is not None and given.parts < 2) or (given.busy and given.parts is None):
+        parser.error("--parts: 2 threads or more, they are compared with one; --busy goes with it")
+    if given.parts is not None:
+        _parts(given.parts, given.busy)
         return 0
     if given.build:
         _build()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bentpipe.bench.cases import PS, SDU
 from bentpipe_hdl.link.control import LinkSettings
@@ -62,16 +62,16 @@ def _run_s(point: Point) -> float:
     return max(_RUN_S / point.full, 10 * point.vcs * _PDU_S)
 
 
-def network_at(point: Point) -> Network:
-    """Return the network, begun."""
-    network = Network(seed=1)
+def network_at(point: Point, delay_ps: int = 40_000_000, **how: Any) -> Network:
+    """Return the network, begun, with lines of this delay; ``how`` it is run: threads, parts."""
+    network = Network(seed=1, **how)
     sending: list[tuple[int, int, int]] = []
     paths = range(point.full + point.idle)
     # By kind, as experiments add them: of those due in one tick, one kind comes after the other
     switches = [[network.add_switch(f"{name}{path}") for name in ("west", "east")] for path in paths]
     nics = [[network.add_nic(f"{name}{path}", line=NicLine(_RATE)) for name in ("a", "b")] for path in paths]
     links = [
-        [network.add_link(f"{name}{path}", LinkSettings(delay_ps=40_000_000)) for name in ("out", "back")]
+        [network.add_link(f"{name}{path}", LinkSettings(delay_ps=delay_ps)) for name in ("out", "back")]
         for path in paths
     ]
     for path, ((a, b), (west, east), (out, back)) in enumerate(zip(nics, switches, links, strict=True)):

@@ -26,6 +26,7 @@ __all__ = [
     "case_option",
     "choose_engine",
     "choose_target",
+    "choose_threads",
     "claim",
     "console",
     "engine_option",
@@ -47,6 +48,7 @@ __all__ = [
     "take_options",
     "take_plugins",
     "target_option",
+    "threads_option",
     "write_file",
 ]
 
@@ -183,6 +185,30 @@ def choose_engine(given: argparse.Namespace) -> None:
     """Set the engine of ``--engine`` for this process and those it starts."""
     if given.engine:
         os.environ["BENTPIPE_ENGINE"] = given.engine
+
+
+def threads_option(parser: argparse.ArgumentParser) -> None:
+    """``--threads``."""
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="threads for a run that can be in parts (default: as many as pay); the results do not depend on it",
+    )
+
+
+def choose_threads(given: argparse.Namespace) -> None:
+    """Set the number of threads of ``--threads`` for this process and those it starts.
+
+    Raises
+    ------
+    NetworkError
+        It is no number of threads.
+    """
+    if given.threads is not None:
+        from bentpipe_sim.parts import THREADS, number_of
+
+        os.environ[THREADS] = str(number_of("--threads", given.threads))
 
 
 def target_option(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from bentpipe.commands.command import Command, json_option, junit_option
+from bentpipe.commands.command import Command, choose_threads, json_option, junit_option, threads_option
 from bentpipe.commands.run import begins, conclude, print_all, print_one, shows
 
 __all__ = ["COMMAND"]
@@ -24,6 +24,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="do not write plot files (already so if the run began with --no-plots)",
     )
     junit_option(parser)
+    threads_option(parser)
 
 
 def _resume(given: argparse.Namespace) -> int:
@@ -31,6 +32,7 @@ def _resume(given: argparse.Namespace) -> int:
     from bentpipe.results.folder import RunFolder, is_cases
 
     os.environ["BENTPIPE_ENGINE"] = "native"  # whose state it is
+    choose_threads(given)
     with RunFolder.resume(given.folder) as folder:
         if is_cases(folder.path):
             summary = resume_cases(folder, show_progress=shows(given), plots=given.plots, begins=partial(begins, given))

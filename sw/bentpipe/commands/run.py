@@ -11,6 +11,7 @@ from bentpipe.commands.command import (
     Command,
     case_option,
     choose_target,
+    choose_threads,
     claim,
     console,
     engine_option,
@@ -22,6 +23,7 @@ from bentpipe.commands.command import (
     settings_options,
     take_options,
     target_option,
+    threads_option,
 )
 from bentpipe.commands.sweep import do_sweep, judge, plan_given, sweep_options
 from bentpipe.errors import BentpipeError, ExperimentFailed
@@ -42,6 +44,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     case_option(parser)
     pcap_option(parser)
     engine_option(parser)
+    threads_option(parser)
     target_option(parser)
     sweep_options(parser)
 
@@ -50,6 +53,7 @@ def _run(given: argparse.Namespace) -> int:
     from bentpipe.experiment.load import load_cases
 
     duration = take_options(given)
+    choose_threads(given)
     if given.target and given.seeds is not None:
         raise BentpipeError("--target and --seeds: a board runs one experiment at a time")
     choose_target(given)

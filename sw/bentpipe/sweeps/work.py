@@ -111,6 +111,7 @@ def work(job: Job) -> Outcome:
     """
     begin = time.monotonic()
     os.environ["BENTPIPE_ENGINE"] = job.engine
+    os.environ["BENTPIPE_THREADS"] = "1"  # the other cores have runs of their own
     from bentpipe.compiled import prepare
 
     prepare()

@@ -115,7 +115,8 @@ int main(int, char** argv) {
         if (cell.pdu >= 0) ahead[cell.own][node].erase(cell.number);
         bp::Payload before{}, after{};
         auto tell = [&](bool bad, bool out) {
-            ledger.changed(node, header(was), false, before, header(cell), bad, after, out ? WHY_LISTED : WHY_NONE);
+            Ledger::Change change{header(was), header(cell), false, bad, before == after, out ? WHY_LISTED : WHY_NONE, 0, 0};
+            if (ledger.read_counters(node, change)) ledger.changed(node, change);
         };
         if (w.chance(often)) {  // a listed loss, or dropped for its header by the next node
             const bool listed = w.chance(0.5);

@@ -296,6 +296,7 @@ class Run:
         end = _End(stopped, over, self._split, losses)
         summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
+        summary["time"]["parts"] = _parts(self.built)
         figures = (
             {}
             if self._split is None
@@ -627,6 +628,15 @@ def _sum_up(
         "configuration": experiment.document,
         "resolved": resolved,
     }
+
+
+def _parts(built: BuiltExperiment) -> dict[str, Any]:
+    """Return how many parts and threads the run had at its end, and why it had no more parts."""
+    network = built.network
+    if network is None or not network.loop.is_open:
+        return {"parts": 1, "threads": 1, "why_whole": None}
+    parts, threads = network.parts_and_threads
+    return {"parts": parts, "threads": threads, "why_whole": network.why_whole or None}
 
 
 def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:

@@ -1,0 +1,141 @@
+"""A network is cut into parts here, each of which has an event loop of its own (``csrc/parts.hpp``).
+
+Which networks and runs are not cut, whatever stands here, is decided in one place: ``Parts::rule`` and
+``Parts::rule_of_run`` in ``csrc/parts.cpp``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from bentpipe_hdl.ticks import round_ticks
+
+from .errors import NetworkError
+from .nodes import Link, Node
+
+__all__ = ["MOST", "THREADS", "Wire", "number_of", "chosen_threads", "part_of", "plan"]
+
+THREADS: Final = "BENTPIPE_THREADS"
+"""The variable with the number of threads, for this process and those it starts."""
+
+Wire = tuple[Node, Node, int]
+"""From a node to a node, and the ticks from the one in which a cell is given to its arrival, at least."""
+
+MOST: Final = 1024
+"""Parts and threads, at most."""
+_LEAST: Final = round_ticks(5_000_000)
+"""Ticks of a wire that is cut, at least: 5 us. A shorter one hands over too few cells at a time."""
+_LONG: Final = round_ticks(1_000_000_000)
+"""The same in a network of few nodes: 1 ms."""
+_NODES: Final = 8
+"""A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
+_FEW: Final = 18
+"""With so many nodes a network stays in the first cache of a core: parts pay with several threads and long wires
+only."""
+
+
+def chosen_threads() -> int | None:
+    """``$BENTPIPE_THREADS``; None: as many as pay.
+
+    Raises
+    ------
+    NetworkError
+        It is no number of threads.
+    """
+    named = os.environ.get(THREADS, "")
+    if not named:
+        return None
+    return number_of(THREADS, int(named) if named.isdecimal() else named)
+
+
+def number_of(what: str, value: Any) -> int | None:
+    """Return a number of threads or parts, or None.
+
+    Raises
+    ------
+    NetworkError
+        It is neither.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST):
+        return value
+    raise NetworkError(f"{what} must be a number from 1 to {MOST}, not {value!r}")
+
+
+def plan(
+    nodes: Sequence[Node],
+    wires: Sequence[Wire],
+    together: Iterable[Sequence[Node]],
+    threads: int | None,
+    parts: int | None,
+) -> tuple[int, list[int]]:
+    """Return the number of threads, and the part of each node (:func:`part_of`), as many as pay where it is open."""
+    threads = threads or chosen_threads() or _cores()
+    if parts is None and len(nodes) <= _FEW:  # a part for each thread
+        return threads, part_of(nodes, wires, together, threads, _LONG)
+    return threads, part_of(nodes, wires, together, parts)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def part_of(
+    nodes: Sequence[Node],
+    wires: Sequence[Wire],
+    together: Iterable[Sequence[Node]],
+    count: int | None = None,
+    least: int = _LEAST,
+) -> list[int]:
+    """Return the part of each node, numbered from 0 on in the order of their first nodes.
+
+    Wires of less than the ``least`` ticks and those into a link stay within a part, and so does what has to be
+    ``together``. Then
+    parts with the shortest wires between them become one, as long as it has no more than 8 nodes; with a ``count``,
+    no more than its share of the nodes, until there are so many parts.
+    """
+    groups = _Groups(len(nodes))
+    for a, b, ticks in wires:
+        if isinstance(b, Link) or ticks < least:
+            groups.join(a.index, b.index)
+    for several in together:
+        for node in several[1:]:
+            groups.join(several[0].index, node.index)
+    most = _NODES if count is None else -(-len(nodes) // count)
+    for a, b, _ in sorted(wires, key=lambda wire: wire[2]):
+        one, other = groups.of(a.index), groups.of(b.index)
+        if one != other and groups.sizes[one] + groups.sizes[other] <= most:
+            groups.join(one, other)
+    if count is not None:
+        groups.reduce(count)
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(groups.of(node.index), len(numbers)) for node in nodes]
+
+
+class _Groups:
+    """Disjoint sets of nodes (union-find)."""
+
+    def __init__(self, count: int) -> None:
+        self._before = list(range(count))
+        self.sizes = [1] * count
+
+    def of(self, index: int) -> int:
+        while self._before[index] != index:
+            self._before[index] = index = self._before[self._before[index]]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        one, other = sorted((self.of(one), self.of(other)))
+        if one != other:
+            self._before[other] = one
+            self.sizes[one] += self.sizes[other]
+
+    def reduce(self, count: int) -> None:
+        """Join the two smallest until there are no more than so many."""
+        left = sorted({self.of(k) for k in range(len(self.sizes))}, key=lambda k: (self.sizes[k], k))
+        while len(left) > count:
+            one, other = left[:2]
+            self.join(one, other)
+            left = sorted([self.of(one), *left[2:]], key=lambda k: (self.sizes[k], k))

@@ -1,0 +1,142 @@
+"""Networks on one event loop, in parts on one thread and on several threads show what parts and threads gain.
+
+All ways of a network run in turns in one process, a few milliseconds each; of each the least counts. So other load on
+the machine changes little of the CPU seconds. Elapsed seconds are those of turns in which enough cores were free, if
+there were any: on a machine with other load they say little.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from bentpipe.bench.cases import PS, SDU
+from bentpipe.bench.scaling import Point, network_at
+from bentpipe_hdl.link.control import LinkSettings
+from bentpipe_hdl.nic.control import NicLine, PacingSettings
+from bentpipe_sim.network import Network
+
+__all__ = ["CASES", "Row", "busy", "measure"]
+
+_RATE: Final = 149_760_000
+_US, _MS = 10**6, 10**9
+_TURNS: Final = 60
+_TURN_S: Final = 0.004
+"""Real time of a turn on one event loop, about."""
+
+
+class Row(NamedTuple):
+    """A way to run a network: its name, CPU and elapsed seconds a simulated second, parts."""
+
+    way: str
+    cpu: float
+    elapsed: float
+    parts: int
+
+
+def _ring(count: int, delay_ps: int, **how: Any) -> Network:
+    """Return switches in a ring, each with two interfaces; each sends half a line's rate over the next two lines."""
+    network = Network(seed=1, **how)
+    switches = [network.add_switch(f"switch{k}") for k in range(count)]
+    nics = [[network.add_nic(f"{end}{k}", line=NicLine(_RATE, -k)) for k in range(count)] for end in "ab"]
+    links = [network.add_link(f"link{k}", LinkSettings(delay_ps=delay_ps)) for k in range(count)]
+    for k, (switch, link) in enumerate(zip(switches, links, strict=True)):
+        for port, nic in enumerate((nics[0][k], nics[1][k])):
+            network.connect(nic, (switch, port))
+            network.connect((switch, port), nic)
+        network.connect((switch, 3), link)
+        network.connect(link, (switches[(k + 1) % count], 2))
+    vcs = []
+    for k in range(count):
+        one, two = (k + 1) % count, (k + 2) % count
+        path = [nics[0][k], switches[k], links[k], switches[one], links[one], switches[two], nics[1][two]]
+        paced = PacingSettings(cell_rate_bps=_RATE // 2 - 1000 * k)
+        vcs.append((path[0].index, path[-1].index, network.add_vc(path, 0, 32 + k, pacing=paced)))
+    network.start()
+    for key, (source, sink, vc) in enumerate(vcs):
+        network.loop.sink(sink, vc, key, 0, 0, 0)
+        network.loop.source(source, vc, SDU, key)
+    return network
+
+
+def _paths(count: int, delay_ps: int, **how: Any) -> Network:
+    """Return paths of six nodes, which are not connected with each other."""
+    return network_at(Point("", 6 * count, full=count), delay_ps, **how)
+
+
+CASES: Final[dict[str, tuple[Callable[..., Network], int, int]]] = {
+    "120 nodes in a ring, 1 ms": (_ring, 30, _MS),
+    "120 nodes in a ring, 40 us": (_ring, 30, 40 * _US),
+    "120 nodes in a ring, 5 us": (_ring, 30, 5 * _US),
+    "120 nodes, 20 paths, 1 ms": (_paths, 20, _MS),
+    "120 nodes, 20 paths, 40 us": (_paths, 20, 40 * _US),
+    "30 nodes, 5 paths, 1 ms": (_paths, 5, _MS),
+    "30 nodes, 5 paths, 40 us": (_paths, 5, 40 * _US),
+    "6 nodes, 20 ms": (_paths, 1, 20 * _MS),
+    "6 nodes, 1 ms": (_paths, 1, _MS),
+    "6 nodes, 40 us": (_paths, 1, 40 * _US),
+}
+"""What makes a network, how large it is, the delay of its lines (ps)."""
+
+
+def measure(case: str, threads: int) -> Iterator[Row]:
+    """Yield a row for each way to run the network of a case, the first on one event loop."""
+    make, count, delay_ps = CASES[case]
+    each = 3 if make is _paths else 4
+    nodes = 6 * count if make is _paths else 4 * count
+    ways: dict[str, dict[str, int]] = {
+        "one event loop": {"threads": 1, "parts": 1},
+        "as many parts as pay, 1 thread": {"threads": 1},
+        f"parts of {each} nodes, 1 thread": {"threads": 1, "parts": nodes // each},
+        f"as many parts as pay, {threads} threads": {"threads": threads},
+        f"{threads} parts, {threads} threads": {"threads": threads, "parts": threads},
+    }
+    networks = [make(count, delay_ps, **how) for how in ways.values()]
+    at = 2 * delay_ps / PS + 0.02
+    for network in networks:
+        network.run(int(at * PS))
+    turn = _TURN_S
+    begin = time.perf_counter()
+    networks[0].run(int((at + turn) * PS))
+    turn *= _TURN_S / max(time.perf_counter() - begin, 1e-6)
+    at += _TURN_S
+    cpu, elapsed = [math.inf] * len(networks), [math.inf] * len(networks)
+    for _ in range(_TURNS):
+        at += turn
+        for k, network in enumerate(networks):
+            begin, spent = time.perf_counter(), time.process_time()
+            network.run(int(at * PS))
+            elapsed[k] = min(elapsed[k], (time.perf_counter() - begin) / turn)
+            cpu[k] = min(cpu[k], (time.process_time() - spent) / turn)
+    for k, (way, network) in enumerate(zip(ways, networks, strict=True)):
+        network.check_conservation()
+        yield Row(way, cpu[k], elapsed[k], network.parts_and_threads[0])
+        network.close()
+
+
+def busy(case: str, threads: int, others: int) -> tuple[float, float]:
+    """Elapsed seconds a simulated second on one event loop and with threads, while so many processes use the cores: of
+    a whole run each, in turns, the median."""
+    make, count, delay_ps = CASES[case]
+    beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+    try:
+        networks = [make(count, delay_ps, threads=1, parts=1), make(count, delay_ps, threads=threads)]
+        found: list[list[float]] = [[], []]
+        at, turn = 2 * delay_ps / PS + 0.02, 0.3 / count
+        for number in range(11):
+            for k, network in enumerate(networks):
+                begin = time.perf_counter()
+                network.run(int((at + turn * (number + 1)) * PS))
+                found[k].append((time.perf_counter() - begin) / turn)
+        for network in networks:
+            network.close()
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
+    one, several = (sorted(times[1:])[5] for times in found)
+    return one, several
