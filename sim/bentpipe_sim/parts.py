@@ -15,7 +15,7 @@ from bentpipe_hdl.ticks import round_ticks
 from .errors import NetworkError
 from .nodes import Link, Node
 
-__all__ = ["MOST", "THREADS", "Wire", "number_of", "chosen_threads", "part_of", "plan"]
+__all__ = ["MOST", "THREADS", "Wire", "chosen_threads", "number_of", "part_of", "plan"]
 
 THREADS: Final = "BENTPIPE_THREADS"
 """The variable with the number of threads, for this process and those it starts."""

@@ -77,7 +77,7 @@ void Nic::release(uint64_t tick) {
 
 bool Nic::report_lost(uint64_t tick) {
     if (lost_notices_.empty()) return false;
-    for (const Lost& each : lost_notices_) inbox_.tell(tick, node_, each.vc, SENT, each.length);
+    for (const Lost& each : lost_notices_) inbox_->tell(tick, node_, each.vc, SENT, each.length);
     lost_notices_.clear();
     return true;
 }
