@@ -155,7 +155,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
             sent += count
     account = Account(
         source.name, sink.name, hops[0].number, sent, totals.delivered, totals.repeated, lost, cells,
-        frames["duplicated"],
+        duplicated=frames["duplicated"],
     )  # fmt: skip
     missing = sent - totals.delivered - sum(lost.values())
     if missing:
