@@ -36,6 +36,16 @@ def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
     return kind, frozenset(found)
 
 
+_INCLUDED = """#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+"""
+
+
 def border(
     ports: Iterable[Port],
     model: str,
@@ -68,14 +78,7 @@ def border(
 static_assert(std::is_trivially_copyable<{model}>::value, "its state is its octets");
 void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(p); }}"""
     return f"""
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-#include <type_traits>
-namespace {{
+{_INCLUDED}namespace {{
 static_assert({fits}, "a port is wider than in its face");
 struct Instance : {model} {{ bp_port list[64]; char* memory; }};
 {model}& of(void* p) {{ return *static_cast<{model}*>(p); }}

@@ -83,7 +83,12 @@ ELSEWHERE = re.compile(r"-O\d|-[fm]|-netdev|-4$|--$|-vv$|--no-compile$")
 
 def test_each_option_is_one_of_a_command():
     """Or of one of the project's own programs, whose files name it."""
-    programs = [ROOT / ".ci/prose.py", *(ROOT / "tb").glob("*/__main__.py"), *(ROOT / "sw/bentpipe/bench").glob("*.py")]
+    programs = [
+        ROOT / ".ci/prose.py",
+        *(ROOT / "tb").glob("*/__main__.py"),
+        *(ROOT / "tb/soak").glob("*.py"),
+        *(ROOT / "sw/bentpipe/bench").glob("*.py"),
+    ]
     others = "".join(file.read_text() for file in programs)
     unknown = [
         f"{page}: {each}"

@@ -170,7 +170,8 @@ class NarrowDatapath(Datapath):
             self.leaving = Leaving(starts, count, step, out_header, out_bad, word)
             return memory_of_cells.narrow(self, gone, lost, working)
         if self.offer is not None:
-            word = self._offered(word, starts, count, step, ready, out_header, out_bad, out_gone)
+            self.leaving = Leaving(starts, count, step, out_header, out_bad, word)
+            word = self._offered(self.leaving, ready, out_gone)
         silent = Signal()  # the cell whose words go out now is gone
         with m.If(starts):
             m.d.sync += silent.eq(out_gone)
@@ -179,17 +180,16 @@ class NarrowDatapath(Datapath):
         m.d.sync += link.o.word.eq(Mux(starts, out_header, word))
         return ~working, NEVER
 
-    def _offered(self, word, starts, count, step, ready, out_header, out_bad, out_gone):
+    def _offered(self, cell, ready, gone):
         """Let a plugin's cell leave as one that was taken; return the word that goes out."""
         m, offer = self.m, self.offer
         decided, leaves = Signal(name="offer_decided"), Signal(name="offer_leaves")
         with m.If(offer.leaves):
-            m.d.sync += [ready.eq(1), out_header.eq(offer.header), out_bad.eq(offer.bad), out_gone.eq(0), decided.eq(1)]
-        with m.If(starts):
+            m.d.sync += [ready.eq(1), cell.header.eq(offer.header), cell.bad.eq(offer.bad), gone.eq(0), decided.eq(1)]
+        with m.If(cell.starts):
             m.d.sync += [leaves.eq(decided), decided.eq(0)]
         # The words of the cell that came in leave; a plugin may keep them.
-        self.leaving = Leaving(starts, count, step, out_header, out_bad, word)
-        return Mux(leaves & (count != 0), offer.word(step), word)
+        return Mux(leaves & (cell.count != 0), offer.word(cell.step), cell.word)
 
 
 class Marks:
