@@ -444,7 +444,7 @@ PAGES = [*sorted((Path(__file__).parents[2] / "docs").glob("*.md")), Path(__file
 EXAMPLES = [
     shlex.split(line, comments=True)[2:]
     for page in PAGES
-    for line in page.read_text().splitlines()
+    for line in page.read_text().replace("\\\n", " ").splitlines()
     if line.startswith(("$ bentpipe run", "$ bentpipe show", "$ bentpipe list"))
     and "my-study" not in line
     and "buffers.toml" not in line  # files that lines above make
