@@ -327,8 +327,8 @@ uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
     return most - uint32_t(uint32_t(most) - low);
 }
 
-// Cells of the VC that a stage has taken in, and given out, modulo 2^32, in two summands. What is read of nodes and wires, from the
-// next switch or interface before the stage on, has to be read at the moment.
+// How many cells of the VC came to a stage, modulo 2^32, is the sum of read_came() and known_came(). This one reads counters of
+// nodes and wires, from the last switch or interface before the stage to the stage; they must be read in the tick that is meant.
 uint32_t Ledger::read_came(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
     if (hop.kind == PATH) return 0;

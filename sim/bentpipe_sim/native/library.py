@@ -28,7 +28,7 @@ _BRANCHES = (
 question, or in its place, wait in registers, which bodies lack. Nearly all answers are as those before them were.
 Flags of GCC, of which clang knows none."""
 _ZEROED = ("-fno-lifetime-dse",)
-"""What is zero where an object is constructed stays zero. GCC's, too."""
+"""Memory that is zero before an object is constructed in it stays zero. A flag that only GCC has."""
 FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES, *_ZEROED)
 
 

@@ -9,8 +9,8 @@ __all__ = ["PLUGIN"]
 
 
 class Pattern(LinkPlugin):
-    """Each cell that comes in counts, whatever becomes of it. One that another plugin takes out is lost for that
-    plugin's reason. The count starts again after ``PATTERN_OF`` cells, and is kept when a register is written."""
+    """Lose the first ``PATTERN_LOST`` of each ``PATTERN_OF`` cells. Every cell that comes in is counted, also one that
+    another plugin takes out, which is lost for that plugin's reason. A write of a register keeps the count."""
 
     lets_pass = False
 
