@@ -211,6 +211,11 @@ def _flash_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="BOARD", help="name of the board that is connected")
     parser.add_argument("bitstream", type=Path, metavar="FILE", help="bitstream, with its manifest beside it")
     parser.add_argument("--keep", action="store_true", help="write the flash memory, so that it outlasts the power")
+    parser.add_argument(
+        "--loader-board",
+        metavar="NAME",
+        help="openFPGALoader's name of the board, where it has one of its own for a revision, such as ecpix5_r03",
+    )
 
 
 def _flash(given: argparse.Namespace) -> int:
@@ -225,7 +230,7 @@ def _flash(given: argparse.Namespace) -> int:
     plan = _read_plan(manifest.plan)
     if old := outdated(plan.gateware):
         print(f"{given.bitstream}: {old}: rebuild if runs differ", file=sys.stderr)
-    flash(board, given.bitstream, manifest, keep=given.keep)
+    flash(board, given.bitstream, manifest, keep=given.keep, loader_board=given.loader_board)
     print(f"{board.name}: has build {manifest.build[:12]}, {_nodes(plan)}")
     return 0
 
