@@ -14,9 +14,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
+from bentpipe_boards.sdram import SdramFifos, SdramTimes
 from bentpipe_boards.ticks import Ticks
 from bentpipe_boards.uart import Uart
-from bentpipe_boards.wire import Inputs, Wire
+from bentpipe_boards.wire import Inputs, LongWire, Wire
 from bentpipe_hdl.aal5.crc32 import advance_cell, crc32_word
 from bentpipe_hdl.aal5.reassembler import Reassembler
 from bentpipe_hdl.aal5.segmenter import Segmenter
@@ -199,6 +200,8 @@ COMPONENTS = (
     Entry("board-bridge", lambda: Bridge(words=512), "frames of 512 words"),
     Entry("board-ticks", Ticks, "stepped time"),
     Entry("board-wire", lambda: Wire(cells=512), "512 cells on their way"),
+    Entry("board-long-wire", lambda: LongWire(cells=1 << 17), "2**17 cells on their way, in an SDRAM"),
+    Entry("board-sdram", lambda: SdramFifos(SdramTimes(50_000_000), fifos=2, records=1 << 17), "2 wires' memory"),
     Entry("board-inputs", lambda: Inputs(ports=4), "4 ports"),
     Entry("board-uart", lambda: Uart(divisor=25), "3 Mbaud at 75 MHz"),
     Entry("hec-receiver", HecReceiver, "a header a clock"),

@@ -234,7 +234,7 @@ class Core(wiring.Component):
         return wires
 
     def _sdram(self, m, wires):
-        """The memory behind the long wires."""
+        """Join the long wires to the memory behind them."""
         faces = self.plan.sdram
         if not faces:
             return

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -31,7 +33,12 @@ __all__ = ["Probe", "Proof", "Spec", "Witness"]
 BUILD = Path(__file__).resolve().parents[2] / "build" / "formal"
 
 TIME_LIMIT_S = 600
-"""A question that is not answered by then never will be."""
+"""Of processor time: a question that is not answered by then never will be."""
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT_S, TIME_LIMIT_S + 5))
+
 
 SCRIPT = """\
 read_rtlil {name}.il
@@ -252,7 +259,9 @@ class Proof:
         file = BUILD / f"{self._name}.query.smt2"
         file.write_text("\n".join(lines) + "\n")
         command = [_tool("yices-smt2"), str(file)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S)
+        result = subprocess.run(command, capture_output=True, text=True, preexec_fn=_limited)
+        if result.returncode == -signal.SIGXCPU:
+            raise RuntimeError(f"yices: no answer to {question} after {TIME_LIMIT_S} s of processor time")
         answer, _, rest = result.stdout.partition("\n")
         if answer == "unsat":
             return None

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bentpipe_boards.components import Entry
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.synth import measure
 from bentpipe_hdl.cell import NARROW
-from bentpipe_sim.board.windows import Plan, ports_of
+from bentpipe_sim.board.windows import SDRAM_CELLS, Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import cache_folder
 
-__all__ = ["ROUTABLE", "Row", "rows_of"]
+__all__ = ["LONG", "ROUTABLE", "Row", "rows_of", "with_sdram"]
 
 ROUTABLE: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
 """Shares of a device up to which a plan is taken to be routable: with 94 % of the block memories in use the router did
 not end."""
+_BOXES: Final = 2
+"""Block memories at the ends of a FIFO in the SDRAM."""
+LONG: Final = 256
+"""Cells of the longest wire that stays in block memories: 8 of them."""
 _ROWS: Final = 512
 """Of 32 bits, in a block memory."""
 _SHALLOW: Final = 32
@@ -29,6 +33,8 @@ _SHALLOW: Final = 32
 # between the plan `line` and its nodes
 _CORE: Final = (2900, 1500)
 _WIRE: Final = (1000, 770)
+_LONG_WIRE: Final = (1100, 800)
+_SDRAM: Final = (850, 550)
 _HOST_PORT: Final = (900, 700)
 
 
@@ -51,6 +57,19 @@ class Row:
     ebr: int
     dsp: int
     why: str = ""
+
+
+def with_sdram(plan: Plan, board: Board) -> Plan:
+    """Return the plan with its long wires in the board's SDRAM, if it has one: the longest first, as many as fit."""
+    if board.sdram is None:
+        return plan
+    faces: list[int] = []
+    for face in sorted(range(plan.faces), key=lambda face: -plan.wires[face]):
+        cells = max(plan.wires[one] for one in [*faces, face])
+        if plan.wires[face] <= LONG or (len(faces) + 1) * cells > SDRAM_CELLS:
+            break
+        faces.append(face)
+    return replace(plan, sdram=tuple(sorted(faces)))
 
 
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
@@ -80,6 +99,8 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
         rows.append(Row(name, shape, **takes, why="; ".join(lacks)))
 
     frames, words = plan.frame_words, len(plan.description)
+    if plan.sdram:
+        add("SDRAM", f"{len(plan.sdram)} wires of {plan.sdram_cells} cells", _takes(_SDRAM, 0))
     add("core", f"frames of {frames} words", _takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
     for index, (name, shape) in enumerate(zip(names, plan.nodes, strict=True)):
         add(name, str(shape), _node(plan, index, shape))
@@ -103,8 +124,11 @@ def _blocks(rows: int) -> int:
 def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
     """Return a node with the wires behind its outputs, and its host port."""
     takes = Counter(_measured(shape))
-    for cells in plan.wires[plan.bases[index] :][: ports_of(shape)]:
-        takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))
+    for face, cells in enumerate(plan.wires_of(index), plan.bases[index]):
+        if face in plan.sdram:
+            takes.update(_takes(_LONG_WIRE, 1 + _BOXES))
+        else:
+            takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))
     if shape.kind == "nic":
         takes.update(_takes(_HOST_PORT, _blocks(plan.tx_words) + _blocks(plan.rx_words)))
     return dict(takes)

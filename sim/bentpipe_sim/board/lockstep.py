@@ -17,7 +17,7 @@ from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import outdated
 from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
-from bentpipe_sim.build import EngineName, Shape
+from bentpipe_sim.build import EngineName
 from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import INGRESS, Network
 from bentpipe_sim.nodes import Link, Nic, Node
@@ -142,7 +142,7 @@ class LockstepNetwork(Network):
 
     def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
         """Return the window of each node."""
-        return placed(plan.nodes, board.plan, [node.name for node in self.nodes])
+        return placed(plan, board.plan, [node.name for node in self.nodes])
 
     def _make_driver_on(self, board: Board, node: Node) -> Any:
         return node._make_driver(board.window(self._place[node.index]))
@@ -325,8 +325,9 @@ def _swapped(octets: bytes) -> bytes:
     return bytes(swapped)
 
 
-def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int, int]:
-    """The window of each node of a network on a board: the first free one with a node of the same kind and shape.
+def placed(wanted: Plan, plan: Plan, names: list[str]) -> dict[int, int]:
+    """The window of each node of a network on a board: one with a node of the same kind and shape, whose wires are long
+    enough. Nodes with long wires choose first, and take the shortest that suffice.
 
     Raises
     ------
@@ -335,13 +336,26 @@ def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int,
     """
     free = dict(enumerate(plan.nodes, 1))
     found: dict[int, int] = {}
-    for index, shape in enumerate(wanted):
-        window = next((window for window, has in free.items() if has == shape), None)
-        if window is None:
+    for index in sorted(range(len(wanted.nodes)), key=lambda index: -sum(wanted.wires_of(index))):
+        shape, needs = wanted.nodes[index], wanted.wires_of(index)
+        alike = [window for window, has in free.items() if has == shape]
+        if not alike:
             has = ", ".join(str(each) for each in free.values() if each.kind == shape.kind) or "none"
             raise BoardError(
                 f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}: flash or rebuild"
             )
+        enough = [
+            window
+            for window in alike
+            if all(has >= need for has, need in zip(plan.wires_of(window - 1), needs, strict=True))
+        ]
+        if not enough:
+            longest = max(max(plan.wires_of(window - 1)) for window in alike)
+            raise BoardError(
+                f"{names[index]}: its wires need room for {max(needs)} cells, and those of {shape} on the board have "
+                f"room for {longest}: flash or rebuild"
+            )
+        window = min(enough, key=lambda window: sum(plan.wires_of(window - 1)))
         del free[window]
         found[index] = window
     return found

@@ -91,6 +91,10 @@ class Plan:
             base += ports_of(shape)
         return tuple(found)
 
+    def wires_of(self, index: int) -> tuple[int, ...]:
+        """Return the cells that the wires behind a node's faces hold."""
+        return self.wires[self.bases[index] :][: ports_of(self.nodes[index])]
+
     @property
     def sdram_cells(self) -> int:
         """Cells of each wire for which the SDRAM has room."""

@@ -12,6 +12,7 @@ from bentpipe.commands.command import Command, CommandGroup, console, json_optio
 from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
+    from bentpipe_boards.fpga.board import Board
     from bentpipe_boards.fpga.manifest import Manifest
     from bentpipe_sim.board.windows import Plan
 
@@ -63,7 +64,7 @@ def _plan(given: argparse.Namespace) -> int:
     from bentpipe_boards.fpga.sizes import rows_of
 
     board = board_named(given.board)
-    name, plan, names = _experiment_plan(given.experiment, given.settings)
+    name, plan, names = _experiment_plan(given.experiment, given.settings, board)
     rows = rows_of(plan, board, names)
     fits = not rows[-1].why
     if given.json:
@@ -79,10 +80,11 @@ def _plan(given: argparse.Namespace) -> int:
     return 0 if fits else 1
 
 
-def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[str]]:
+def _experiment_plan(name: str, settings: list[str], board: Board) -> tuple[str, Plan, list[str]]:
     """Return an experiment's name, the plan of a board made for it, and the names of its nodes."""
     from bentpipe.experiment.build.network import build_network
     from bentpipe.experiment.load import load_cases
+    from bentpipe_boards.fpga.sizes import with_sdram
     from bentpipe_sim.board.lockstep import plan_of
     from bentpipe_sim.board.target import TARGET
 
@@ -94,7 +96,7 @@ def _experiment_plan(name: str, settings: list[str]) -> tuple[str, Plan, list[st
         os.environ.pop(TARGET)
         if before:
             os.environ[TARGET] = before
-    return name, plan_of(network), [node.name for node in network.nodes]
+    return name, with_sdram(plan_of(network), board), [node.name for node in network.nodes]
 
 
 def _build_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +128,7 @@ def _build(given: argparse.Namespace) -> int:
     if wanted in PLANS:
         name, plan = wanted, PLANS[wanted]
     else:
-        name, plan, _ = _experiment_plan(wanted, given.settings)
+        name, plan, _ = _experiment_plan(wanted, given.settings, board)
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
     builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True))

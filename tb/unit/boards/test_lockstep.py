@@ -134,7 +134,28 @@ def test_a_board_without_a_node_of_the_shape_is_refused() -> None:
     plan = plan_of(network)
     small = replace(plan, nodes=(*plan.nodes[:2], Shape.of("nic", vcs=256), *plan.nodes[3:]))
     with pytest.raises(BoardError, match=r"has no nic\(vcs=64\) left for n2; of nic it has nic\(vcs=256\)"):
-        placed(plan.nodes, small, [node.name for node in network.nodes])
+        placed(plan, small, [node.name for node in network.nodes])
+
+
+def test_nodes_are_placed_where_wires_are_long_enough() -> None:
+    nics = (Shape.of("nic", vcs=16),) * 3
+    board = Plan(nics, (64, 1024, 32))
+    assert placed(Plan(nics, (32, 16, 512)), board, ["a", "b", "c"]) == {0: 3, 1: 1, 2: 2}
+    with pytest.raises(BoardError, match=r"b: its wires need room for 2048 cells, and those of nic\(vcs=16\) on the"):
+        placed(Plan(nics, (32, 2048, 16)), board, ["a", "b", "c"])
+    with pytest.raises(BoardError, match=r"c: its wires need room for 64 cells, and .* have room for 32: flash or"):
+        placed(Plan(nics, (64, 64, 64)), board, ["a", "b", "c"])
+
+
+def test_wires_in_an_sdram_are_in_the_description() -> None:
+    nodes = (Shape.of("link"), Shape.of("nic", vcs=16))
+    plan = Plan(nodes, (1 << 17, 64), sdram=(0,))
+    assert Plan.from_json(plan.to_json()) == plan != Plan(nodes, (1 << 17, 64))
+    assert plan.sdram_cells == 1 << 17
+    with pytest.raises(ValueError, match="faces are 0 to 1, and not 2"):
+        Plan(nodes, (64, 64), sdram=(2,))
+    with pytest.raises(ValueError, match="an SDRAM holds 524288 cells, not 2 x 524288"):
+        Plan(nodes, (1 << 19, 64), sdram=(0, 1))
 
 
 def test_a_plan_is_what_its_description_says() -> None:
