@@ -34,8 +34,11 @@ class Result:
 
 
 def receive(g, line, watch=None):
-    """Words of ``line`` (bytes) through a deframer. With ``watch``, a function that is called in each frame's last word,
-    only cells are looked for besides: each look takes as long as a clock."""
+    """Words of ``line`` (bytes) through a deframer.
+
+    ``watch`` is called in each frame's last word. With it only cells are looked for besides: a look takes as long as a
+    clock.
+    """
     out = Result()
     last = 810 * g.n - g.width
 
