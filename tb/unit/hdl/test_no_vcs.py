@@ -1,5 +1,8 @@
-"""A switch or an interface without a VC, with an option that nothing asks for: its driver writes its registers and reads
-its counters all the same. A node may be built with more options than its network uses."""
+"""A switch or an interface without a VC, with an option that nothing asks for.
+
+Its driver writes its registers and reads its counters all the same. A node may be built with more options than its
+network uses.
+"""
 
 import pytest
 
