@@ -15,13 +15,13 @@ from typing import Any
 from amaranth.hdl import Format, Fragment, ShapeCastable, Signal, Value
 from amaranth.hdl import _nir as nir
 from amaranth.hdl._ast import Assign, SignalDict, SignalSet, Slice, Switch
-from amaranth.hdl._ir import PortDirection, build_netlist
+from amaranth.hdl._ir import PortDirection, _emit_netlist, build_netlist
 from amaranth.hdl._mem import MemoryData, MemoryInstance
 from amaranth.lib.wiring import In
 
 __all__ = [
     "PortDirection", "SignalDict", "SignalSet", "Simulated", "assignments", "memory_reads", "memory_writes", "netlist",
-    "nir", "ports", "unsliced", "used",
+    "netlist_of_design", "nir", "ports", "unsliced", "used",
 ]  # fmt: skip
 
 
@@ -36,7 +36,53 @@ def ports(component: Any) -> dict[str, tuple[Value, PortDirection]]:
 
 def netlist(component: Any, name: str) -> nir.Netlist:
     """Return the netlist of a component."""
-    return build_netlist(_design(component, name))
+    return netlist_of_design(_design(component, name))
+
+
+def netlist_of_design(design: Any, **options: bool) -> nir.Netlist:
+    """Return the netlist of a prepared design, as ``build_netlist`` does, but without the ports of its modules.
+
+    ``build_netlist`` looks for combinational cycles bit by bit. This function looks at whole cells, of which a netlist
+    has a hundredth as many: if no cell depends on itself, no bit does. Otherwise Amaranth's own function decides. The
+    cycles of bits and the ports take 35 to 50 % of the time of ``build_netlist`` (Amaranth 0.5.10).
+    """
+    made = nir.Netlist()
+    _emit_netlist(made, design, **{"all_undef_to_ff": False, **options})
+    made.resolve_all_nets()
+    return made if _has_no_cycle(made.cells) else build_netlist(design, **options)
+
+
+_REGISTERED = (nir.Top, nir.Memory, nir.SyncWritePort, nir.SyncReadPort)
+"""Cells whose outputs depend on no input in the same clock."""
+
+
+def _sources(cell: nir.Cell) -> set[int]:
+    """Return the cells on which a cell's outputs may depend in the same clock."""
+    if isinstance(cell, _REGISTERED):
+        return set()
+    nets = (cell.clk, cell.arst) if isinstance(cell, nir.FlipFlop) else cell.input_nets()
+    return {net.cell for net in nets if not net.is_const}
+
+
+def _has_no_cycle(cells: list[nir.Cell]) -> bool:
+    """Return whether no cell depends on itself in a clock."""
+    inputs = [*map(_sources, cells)]
+    under_way, done = 1, 2
+    states = bytearray(len(cells))
+    for root in range(len(cells)):
+        path = [] if states[root] else [(root, iter(inputs[root]))]
+        while path:
+            cell, rest = path[-1]
+            states[cell] = under_way
+            source = next((each for each in rest if states[each] != done), None)
+            if source is None:
+                states[cell] = done
+                path.pop()
+            elif states[source] == under_way:
+                return False
+            else:
+                path.append((source, iter(inputs[source])))
+    return True
 
 
 def _design(component: Any, name: str):
@@ -131,7 +177,7 @@ class Simulated:
         from amaranth.sim.pysim import PySimEngine
 
         design = _design(component, name)
-        self.netlist, self.ports = build_netlist(design), ports(component)
+        self.netlist, self.ports = netlist_of_design(design), ports(component)
         self.scopes: dict[Signal, list[tuple[str, ...]]] = SignalDict()  # type: ignore[assignment]
         self.memories: list[tuple[MemoryData, tuple[str, ...]]] = []
         for fragment, inside in design.fragments.items():

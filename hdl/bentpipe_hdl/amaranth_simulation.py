@@ -14,7 +14,7 @@ from typing import Any
 from amaranth.hdl import Elaboratable, Format, Fragment, ShapeCastable, Signal, Value
 from amaranth.hdl import _nir as nir
 from amaranth.hdl._ast import Operator, SignalSet, Slice
-from amaranth.hdl._ir import Design, DriverConflict, build_netlist
+from amaranth.hdl._ir import Design, DriverConflict
 from amaranth.hdl._mem import MemoryData, MemoryInstance
 from amaranth.hdl._xfrm import LHSMaskCollector
 from amaranth.sim._async import (
@@ -34,6 +34,8 @@ from amaranth.sim.pysim import _PySignalState as SignalState
 from amaranth.sim.pysim import _PyTriggerState as TriggerState
 from amaranth.sim.pysim import _run_wakers as run_wakers
 
+from bentpipe_hdl.amaranth_private import netlist_of_design
+
 __all__ = [
     "AsyncProcess", "BaseEngine", "BrokenTrigger", "Design", "DomainReset", "DriverConflict", "EngineState",
     "MemoryData", "MemoryState", "Part", "ProcessContext", "SignalState", "Slice", "TestbenchContext", "TickTrigger",
@@ -50,7 +52,7 @@ def prepared(toplevel: Elaboratable) -> Design:
 
 def netlist_of(design: Design) -> nir.Netlist:
     """Its netlist, in which each signal that nothing drives is a flip-flop whose clock is constant 0."""
-    return build_netlist(design, all_undef_to_ff=True)
+    return netlist_of_design(design, all_undef_to_ff=True)
 
 
 def combinational(design: Design) -> SignalSet:

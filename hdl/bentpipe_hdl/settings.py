@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, get_args
 
 from pydantic import (
@@ -392,6 +393,7 @@ def shown(field: FieldInfo, value: Any = None) -> Any:
     return quantity.shown(value) if quantity and not isinstance(value, (str, tuple)) else value
 
 
+@cache
 def quantity_of(field: FieldInfo) -> Quantity | None:
     """Return the quantity in a member's type, if there is one."""
     parts: list[Any] = [*field.metadata, field.annotation]

@@ -212,6 +212,7 @@ DOCUMENT: Final = {"document": True}
 _BASES: Final = ("_ps", "_bps", "_ppm")
 
 
+@functools.cache
 def key_of(member: str) -> str:
     """Return the key of a document for a member of a model: ``delay`` of ``delay_ps``, ``from`` of ``from_``."""
     for base in _BASES:

@@ -17,15 +17,16 @@ class _Narrow:
 
     def __init__(self, address: int, width: int) -> None:
         kinds = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64, ctypes.c_uint64))
-        self._cell = next(kind for bits, kind in kinds if width <= bits).from_address(address)
+        self.cell = next(kind for bits, kind in kinds if width <= bits).from_address(address)
+        """Its ``value`` is that of the port: four times as fast to write as by :meth:`set`, and not checked."""
         self.mask = (1 << width) - 1
 
     def get(self) -> int:
-        return self._cell.value
+        return self.cell.value
 
     def set(self, value: int) -> None:
         assert 0 <= value <= self.mask
-        self._cell.value = value
+        self.cell.value = value
 
 
 class _Wide:
@@ -34,13 +35,13 @@ class _Wide:
     def __init__(self, address: int, width: int) -> None:
         self.mask = (1 << width) - 1
         self._octets = (width + 31) // 32 * 4
-        self._cell = (ctypes.c_char * self._octets).from_address(address)
+        self.cell = (ctypes.c_char * self._octets).from_address(address)
 
     def get(self) -> int:
-        return int.from_bytes(self._cell.raw, "little")
+        return int.from_bytes(self.cell.raw, "little")
 
     def set(self, value: int) -> None:
-        self._cell.raw = value.to_bytes(self._octets, "little")
+        self.cell.raw = value.to_bytes(self._octets, "little")
 
 
 class Compiled:
@@ -58,8 +59,8 @@ class Compiled:
             port.name.decode(): (_Narrow if port.width <= 64 else _Wide)(port.data, port.width)
             for port in found[:count]
         }
-        self._library, self._node = library, ctypes.c_void_p(node)
-        self._clk = self.ports["clk"]
+        self._library, self._node, self._eval = library, ctypes.c_void_p(node), library.node_eval
+        self._clk = self.ports["clk"].cell
         self.ports["rst"].set(1)
         self.settle()
         self.edge()
@@ -67,10 +68,10 @@ class Compiled:
 
     def settle(self) -> None:
         """Outputs follow inputs; what is read then belongs to the clock that ends with the next edge."""
-        self._clk.set(0)
-        self._library.node_eval(self._node)
+        self._clk.value = 0
+        self._eval(self._node)
 
     def edge(self) -> None:
         """The clock's edge; call :meth:`settle` before."""
-        self._clk.set(1)
-        self._library.node_eval(self._node)
+        self._clk.value = 1
+        self._eval(self._node)

@@ -71,7 +71,7 @@ class StreamedNode:
             model.reset(False)
         else:
             model = Compiled(library_of(shape, width))
-            self._address = {name: ctypes.addressof(port._cell) for name, port in model.ports.items()}
+            self._address = {name: ctypes.addressof(port.cell) for name, port in model.ports.items()}
             self._node, self._eval = model._node, model._library.node_eval
             self._get = lambda name: model.ports[name].get()
             self._set = lambda name, value: model.ports[name].set(value)

@@ -178,6 +178,9 @@ class Ticks:
         names = [name for name in VERDICT if name in self.ports]
         self._told = self.ports["tells" if "tells" in names else "drop"].get if names else lambda: 0
         self._verdict = [self.ports[name].get for name in names]
+        # What a narrow node has in every clock, without a call and a look-up for each
+        self._drives = [self.ports[name].cell for name in ("time_tick", "i_valid", "i_soc", "i_word") if not self.wide]
+        self._o_valid = self.ports["o_valid"].cell
         for _ in range(20000):
             compiled.settle()
             if self.get("status_idle"):
@@ -279,13 +282,14 @@ class Ticks:
             payload = cell.payload
             words = [cell.header, *(int.from_bytes(payload[k : k + 4], "little") for k in range(0, 48, 4))]
         peek = draw.randrange(clocks) if peeks and draw.random() < 0.05 else -1
+        time_tick, i_valid, i_soc, i_word = self._drives
         for clock in range(clocks):
             place = clock - first
             here = 0 <= place < len(words)
-            self.set("time_tick", int(clock == 0))
-            self.set("i_valid", int(here))
-            self.set("i_soc", int(here and place == 0))
-            self.set("i_word", words[place] if here else draw.getrandbits(32))
+            time_tick.value = clock == 0
+            i_valid.value = here
+            i_soc.value = here and place == 0
+            i_word.value = words[place] if here else draw.getrandbits(32)
             if here and place == 0 and cell:
                 self.set("i_port", cell.port)
                 self.set("i_hec_error", cell.hec_error)
@@ -304,7 +308,7 @@ class Ticks:
             self.ends.append(self.get("o_end"))
 
     def _listen(self) -> None:
-        if not self.get("o_valid"):
+        if not self._o_valid.value:
             assert not self._words, "a gap in a cell"
             return
         if self.get("o_soc"):

@@ -5,6 +5,7 @@ from cocotb.triggers import FallingEdge
 
 import cocotb
 from bentpipe_hdl.sonet.control import TERMINAL
+from cocotb_nodes.environment import reader
 
 WIDTH = 9
 BITS = 8 * WIDTH
@@ -23,6 +24,8 @@ class Line:
 
     def __init__(self, dut):
         self.dut = dut
+        names = ("tx_ready", "rx_valid", "rx_cell", "rx_hec_error", "line_out", "csr_r_data")
+        self.get = {name: reader(getattr(dut, name)) for name in names}
         self.now = 0
         self.shift, self.dead = 0, False
         self.before = 0
@@ -51,11 +54,11 @@ class Line:
         if self.ready:
             self.sent += 1
             self._cell()
-        self.ready = bool(int(dut.tx_ready.value))
-        if int(dut.rx_valid.value):
-            cell, bad = int(dut.rx_cell.value), int(dut.rx_hec_error.value)
+        self.ready = bool(self.get["tx_ready"]())
+        if self.get["rx_valid"]():
+            cell, bad = self.get["rx_cell"](), self.get["rx_hec_error"]()
             self.got.append((self.now, cell >> 384, cell & (1 << 384) - 1, bad))
-        current = stream(int(dut.line_out.value))
+        current = stream(self.get["line_out"]())
         shifted = (self.before << BITS | current) >> self.shift & (1 << BITS) - 1
         self.before = current
         dut.line_in.value = 0 if self.dead else stream_back(shifted)
@@ -71,7 +74,7 @@ class Line:
         await self.word()
         dut.csr_r_en.value = 0
         await self.words(3)
-        return int(dut.csr_r_data.value)
+        return self.get["csr_r_data"]()
 
     async def write(self, name, value):
         dut = self.dut

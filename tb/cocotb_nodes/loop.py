@@ -15,6 +15,7 @@ from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Link, Nic
 from bentpipe_sim.pattern import pattern
+from cocotb_nodes.environment import reader
 
 MASK = (1 << 64) - 1
 NEVER = (1 << 48) - 1
@@ -45,7 +46,7 @@ class _Pdu:
 class _Node:
     def __init__(self, dut, spec):
         self.dut, self.spec = dut, spec
-        self.handles = {}
+        self.handles, self.readers = {}, {}
         self.wires = {}  # input port -> cells (tick, header, payload, hec_error)
         self.outputs = {}  # output port -> (node, port, delay, whether o_end counts)
         self.last, self.next = -1, None
@@ -59,8 +60,10 @@ class _Node:
         return self.handles[name]
 
     def get(self, name):
-        handle = self.port(name)
-        return 0 if handle is None else int(handle.value)
+        if name not in self.readers:
+            handle = self.port(name)
+            self.readers[name] = reader(handle) if handle is not None else lambda: 0
+        return self.readers[name]()
 
     def set(self, name, value):
         handle = self.port(name)

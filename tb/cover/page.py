@@ -80,7 +80,8 @@ def _python(folder: Path, reasons: dict[str, str], missing: list[str]) -> Iterat
 
 def _rtl(folder: Path, reasons: dict[str, str], missing: list[str]) -> Iterator[str]:
     yield "## RTL: lines and toggles\n"
-    yield "Verilator's points in Amaranth's Verilog at 32 bits. Branches count as lines, edges of bits as toggles.\n"
+    yield "Verilator's points in Amaranth's Verilog at 32 bits. Branches count as lines, edges of bits as toggles."
+    yield "Left out: `if ($start)`, which starts each combinational block of that Verilog and is never true.\n"
     yield "| node, option | lines | toggles | date | command, in `tb` |\n| --- | ---: | ---: | --- | --- |"
     below: list[tuple[str, str, str, Share]] = []
     for name, case in json.loads((folder / "rtl.json").read_text()).items():

@@ -6,8 +6,9 @@ import ctypes
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import Any
 
 from benches.build import CXX_FLAGS, OPTIMIZED, OPTIONS, TOP, border
 from benches.compiled import Compiled
@@ -39,6 +40,10 @@ EXPORT void node_cover(void* node, const char* file) {
 
 Points = dict[tuple[str, str], Share]
 """By module and kind, ``line`` or ``toggle``."""
+
+NEVER = "if (\\$start ) begin end"
+"""Stands in each combinational block of Amaranth's Verilog, so that it is evaluated once at the start: never true, and
+no line of the RTL. Verilator counts each as a branch that is not reached."""
 
 
 def _switch(name: str) -> tuple[Shape, Script]:
@@ -74,9 +79,7 @@ class _Covered(Compiled):
         self._library.node_cover(self._node, str(file).encode())
 
 
-def _library(shape: Shape) -> Path:
-    component = shape.component(NARROW)
-    text = verilog_of(component, TOP)
+def _library(shape: Shape, component: Any, text: str) -> Path:
     around = border({name: len(value) for name, (value, _) in ports(component).items()}) + _WRITE
     name = f"bench-covered-{digest(text, around, tools(), *_COVERAGE, OPTIMIZED)}.so"
 
@@ -97,23 +100,27 @@ def measure(name: str, folder: Path) -> Points:
     """Run a case; what it reached."""
     folder.mkdir(parents=True, exist_ok=True)
     shape, script = CASES[name]()
-    node, file = _Covered(_library(shape)), folder / f"{re.sub(r'[^a-z]+', '-', name)}.dat"
+    component = shape.component(NARROW)
+    text = verilog_of(component, TOP)
+    node, file = _Covered(_library(shape, component, text)), folder / f"{re.sub(r'[^a-z]+', '-', name)}.dat"
     play(script, node, NARROW, 1)
     node.write(file)
-    return points(file.read_text(encoding="latin-1"))
+    left_out = {number for number, line in enumerate(text.splitlines(), 1) if line.strip() == NEVER}
+    return points(file.read_text(encoding="latin-1"), left_out)
 
 
-def points(text: str) -> Points:
-    """The shares by module of one of Verilator's files."""
+def points(text: str, left_out: Container[int] = ()) -> Points:
+    """The shares by module of one of Verilator's files, without these lines of the Verilog."""
     found: dict[tuple[str, str], Share] = defaultdict(Share)
-    for module, kind, count in _read(text):
-        found[module, kind] += Share(int(count > 0), 1)
+    for module, kind, line, count in _read(text):
+        if kind == "toggle" or line not in left_out:
+            found[module, kind] += Share(int(count > 0), 1)
     return dict(sorted(found.items()))
 
 
-def _read(text: str) -> Iterator[tuple[str, str, int]]:
-    """``(module, kind, count)`` of each point. A branch of an ``if`` or a ``case`` counts as a line."""
+def _read(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """``(module, kind, line, count)`` of each point. A branch of an ``if`` or a ``case`` counts as a line."""
     for key, count in re.findall(r"^C '(.*)' (\d+)$", text, re.MULTILINE):
         fields = dict(part.split("\x02", 1) for part in key.split("\x01") if "\x02" in part)
         kind, _, module = fields["page"].partition("/")
-        yield module, "toggle" if kind == "v_toggle" else "line", int(count)
+        yield module, "toggle" if kind == "v_toggle" else "line", int(fields["l"]), int(count)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import comb
 
@@ -154,6 +155,7 @@ def nd_d_1_wait(sources: int, period: int, service: int, rounds: int = 0) -> flo
     return float(forever if not rounds else (first + (rounds - 1) * forever) / rounds)
 
 
+@cache
 def _binomial(count: int, hits: int, share: float) -> float:
     return comb(count, hits) * share**hits * (1 - share) ** (count - hits) if hits <= count else 0.0
 

@@ -31,7 +31,7 @@ def test_the_study_is_as_short_as_the_page_says():
     assert len(commands()) == 3
 
 
-def test_the_study_runs(tmp_path, monkeypatch):
+def test_the_study_runs(tmp_path, monkeypatch, default_cluster):
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "examples" / "cell-loss.toml", tmp_path)
     for command in commands():

@@ -39,7 +39,7 @@ def test_every_example_is_tested_and_listed():
     assert all(f"`{name}`" in listed for name in names)
 
 
-def test_a_study_of_buffers(capsys):
+def test_a_study_of_buffers(capsys, default_cluster):
     example("buffer_study").main(["--duration", "300 ms", "--cells", "256", "8192", "--seeds", "1"])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[0] for row in rows] == ["256", "8192"]

@@ -38,7 +38,7 @@ def played(cells):
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory):
+def notebook(tmp_path_factory, default_cluster):
     folder = tmp_path_factory.mktemp("notebook")
     shutil.copy(EXAMPLES / "cell-loss.toml", folder)
     with pytest.MonkeyPatch.context() as patch:

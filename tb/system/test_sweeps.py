@@ -18,7 +18,6 @@ from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.results.folder import read_run
 from bentpipe.results.schema import SCHEMA_VERSION
 from bentpipe.sweeps import cluster
-from bentpipe.sweeps.cluster import opened
 from bentpipe.sweeps.grid import parse_axes
 from bentpipe.sweeps.plan import plan_sweep
 from bentpipe.sweeps.run import claim_sweep, run_sweep
@@ -27,18 +26,6 @@ from bentpipe.sweeps.work import is_done
 
 PS = 10**12
 SHORT = PS // 100
-
-
-@pytest.fixture(scope="module")
-def client():
-    with opened(workers=2) as client:
-        client.run(_warm)
-        yield client
-
-
-def _warm():
-    """What the first run of a worker takes time for."""
-    import bentpipe_sim.network  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -151,13 +151,20 @@ def test_the_faster_process_wins(form: Path, tmp_path: Path) -> None:
     assert there.stat().st_ino == inode
 
 
+FAILING = """
+from bentpipe import compiled
+every, compiled._modules = compiled._modules, lambda: ("bentpipe.tcp.constants",)  # one is enough for the C compiler
+print(compiled.prepare())
+compiled._modules = every
+"""
+
+
 def test_a_compiler_that_fails(tmp_path: Path) -> None:
     failing = tmp_path / "failing-g++"
     failing.write_text("#!/bin/sh\necho 'host.c:1: error: out of ideas' >&2; exit 1\n")
     failing.chmod(0o755)
     cache = tmp_path / "cache"
-    prepare = "from bentpipe import compiled; print(compiled.prepare()); " + FORMS
-    done = python(prepare, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(cache), CXX=str(failing))
+    done = python(FAILING + FORMS, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(cache), CXX=str(failing))
     assert "host.c:1: error: out of ideas" in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1].startswith("plain Python|")
     assert list(cache.iterdir()) == []

@@ -29,7 +29,7 @@ LETTERS = string.ascii_letters + "_"
 NAMES = st.builds(
     lambda head, tail: head + tail,
     st.sampled_from(LETTERS),
-    st.lists(st.sampled_from([*LETTERS, *string.digits, "-", ".x"]), max_size=8).map("".join),
+    st.text([*LETTERS, *string.digits, "-", "."], max_size=8).map(lambda tail: tail.replace(".", ".x")),
 )
 NUMBERS = st.one_of(
     st.integers(0, 10**12).map(str),

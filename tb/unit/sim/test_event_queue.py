@@ -105,5 +105,6 @@ int main() {
 
 
 def test_the_next_node_is_that_which_is_due_first():
-    done = subprocess.run([program_of("event-queue", PROGRAM)], capture_output=True, text=True)
+    program = program_of("event-queue", PROGRAM, flags=("-O3",))  # runs in half the time of -O1
+    done = subprocess.run([program], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("", 0)

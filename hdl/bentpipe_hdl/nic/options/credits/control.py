@@ -42,8 +42,9 @@ class Credits(NicOption):
         )  # fmt: skip
 
     def configure(self, csr: Registers, settings: Any, line: Any, sends: Mapping[int, Any]) -> None:
-        csr.credit_last = max(sends)
-        csr.credit_step = visit_step(settings.credit_resync_ps, max(sends) + 1)
+        last = max(sends, default=0)
+        csr.credit_last = last
+        csr.credit_step = visit_step(settings.credit_resync_ps, last + 1)
         for index, send in sends.items():
             csr.tx_share[index] = send.credits
             if send.credits and send.back is not None:

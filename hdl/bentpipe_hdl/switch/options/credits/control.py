@@ -104,7 +104,7 @@ class Credits(Option):
     def configure(self, csr: Registers, setup: Setup) -> None:
         given = _given(setup)
         csr.credit_batch = given.batch
-        csr.credit_last = len(setup.vcs) - 1
+        csr.credit_last = max(0, len(setup.vcs) - 1)
         csr.credit_step = visit_step(given.resync_ps, len(setup.vcs))
         for index, vc in enumerate(setup.vcs):
             back = None if vc.back is None else setup.vcs[vc.back]

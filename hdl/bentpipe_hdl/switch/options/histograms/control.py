@@ -112,13 +112,13 @@ class Histograms(Option):
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:
-        given = setup.settings.histograms
+        given = setup.settings.histograms or HistogramSettings()
         logarithmic = given.bins == "logarithmic"
         csr.queue_scale, csr.delay_scale = ({"shift": s, "logarithmic": logarithmic} for s in given.shifts)
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
         """For each VC and port ``[least value, cells]`` of every bin that has any: queues in cells, delays in ticks."""
-        given = setup.settings.histograms
+        given = setup.settings.histograms or HistogramSettings()
         found: dict[str, Any] = {}
         for what, shift in zip(("queue", "delay"), given.shifts, strict=True):
             bounds = lower_bounds(shift, given.bins == "logarithmic")
