@@ -14,7 +14,7 @@ from .registers import ADDR_BITS
 
 __all__ = [
     "Adapted", "AxiLiteSignature", "AxiLiteToCsr", "AxiStreamSignature", "AxiStreamToCells", "CellsToAxiStream",
-    "WishboneSignature", "WishboneToCsr",
+    "WishboneSignature", "WishboneToCsr", "check_cells",
 ]  # fmt: skip
 
 READ_CLOCKS = 4
@@ -122,7 +122,7 @@ class CellsToAxiStream(wiring.Component):
     """
 
     def __init__(self, *, ports=1, cells=4):
-        _check_cells(cells)
+        check_cells(cells)
         self._ports, self._cells = ports, cells
         super().__init__({"i": In(CellSignature(NARROW, ports)), "o": Out(AxiStreamSignature(ports)), "lost": Out(32)})
 
@@ -194,7 +194,7 @@ class AxiStreamToCells(wiring.Component):
     """
 
     def __init__(self, *, ports=1, cells=4):
-        _check_cells(cells)
+        check_cells(cells)
         self._ports, self._cells = ports, cells
         super().__init__(
             {
@@ -402,6 +402,7 @@ class Adapted(wiring.Component):
         return m
 
 
-def _check_cells(cells):
+def check_cells(cells):
+    """Raise ValueError unless ``cells`` is a number of cells that an adapter's memory can have."""
     if cells not in [1 << k for k in range(1, 11)]:
         raise ValueError(f"cells must be a power of two from 2 to 1024, not {cells!r}")
