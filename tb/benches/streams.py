@@ -11,7 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Component", "Io", "PacketSink", "PacketSource", "cell_words", "octets_of", "pdu_beats", "play"]
+from benches.build import library
+from benches.compiled import Compiled
+
+__all__ = ["Io", "Node", "PacketSink", "PacketSource", "cell_words", "octets_of", "pdu_beats", "play"]
 
 Beat = dict[str, int]
 
@@ -114,56 +117,42 @@ def octets_of(packet: Sequence[Beat]) -> bytes:
     return b"".join(beat["tdata"].to_bytes(4, "little") for beat in packet if beat.get("tkeep", 15))
 
 
-class Component:
-    """The ports of an Amaranth component in a test bench of its simulator."""
+class Node:
+    """A component in Verilator, of its Verilog."""
 
-    def __init__(self, ctx: Any, component: Any) -> None:
-        from bentpipe_hdl.amaranth_private import ports
-
-        self._ctx, self._ports = ctx, {name: value for name, (value, _) in ports(component).items()}
+    def __init__(self, component: Any) -> None:
+        self._node = Compiled(library(component))
+        self._ports = self._node.ports
+        self.settle, self.edge = self._node.settle, self._node.edge
 
     def get(self, name: str) -> int:
-        return self._ctx.get(self._ports[name])
+        return self._ports[name].get()
 
     def set(self, name: str, value: int) -> None:
-        self._ctx.set(self._ports[name], value)
+        self._ports[name].set(value)
 
 
 def play(
-    component: Any,
+    node: Any,
     ends: Sequence[Any],
     until: Callable[[], bool],
     *,
     most: int = 100_000,
-    io: Callable[[Any], Io] | None = None,
-    each: Callable[[Io, int], None] | None = None,
+    each: Callable[[Any, int], None] | None = None,
 ) -> int:
-    """Clock a component with these ends until ``until()`` is true, and return the clocks; AssertionError after ``most``.
+    """Clock a :class:`Node` with these ends until ``until()`` is true, and return the clocks.
 
-    ``each(io, clock)`` is called before the edge of each clock; ``io(ctx)`` makes the ports, those of the component
-    unless given.
+    ``each(node, clock)`` is called before the edge of each clock. AssertionError: it is not true after ``most`` clocks.
     """
-    from benches.simulator import Simulator
-
-    clocks = 0
-
-    async def bench(ctx: Any) -> None:
-        nonlocal clocks
-        ports = io(ctx) if io else Component(ctx, component)
-        for clocks in range(most):
-            for end in ends:
-                end.drive(ports)
-            for end in ends:
-                end.sample(ports)
-            if each:
-                each(ports, clocks)
-            if until():
-                return
-            await ctx.tick()
-        raise AssertionError(f"not done after {most} clocks")
-
-    simulator = Simulator(component)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
-    return clocks
+    for clock in range(most):
+        for end in ends:
+            end.drive(node)
+        node.settle()
+        for end in ends:
+            end.sample(node)
+        if each:
+            each(node, clock)
+        if until():
+            return clock
+        node.edge()
+    raise AssertionError(f"not done after {most} clocks")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from amaranth.hdl import Elaboratable, Module
 
-from benches.streams import Component, Io, PacketSink, PacketSource, cell_words, octets_of, play
+from benches.streams import Io, Node, PacketSink, PacketSource, cell_words, octets_of, play
 from bentpipe_hdl.cores.utopia import UtopiaAtm, UtopiaPhy
 from models.utopia import AtmReceiver, AtmSender, PhyModel
 
@@ -68,14 +67,14 @@ def test_atm_side(bits: int, phys: int, rates: tuple[float, float]) -> None:
     good = sum(map(len, back.values())) - len(faults)
     errors = [0]
 
-    def each(io: Io, _clock: int) -> None:
+    def each(io: Any, _clock: int) -> None:
         errors[0] = io.get("errors")
         assert io.get("dropped") == 0
 
     def done() -> bool:
         return len(sink.packets) == good and sum(map(len, model.sent.values())) == len(order)
 
-    play(dut, [_End(model, ATM_OUT), source, sink], done, each=each, most=40_000)
+    play(Node(dut), [_End(model, ATM_OUT), source, sink], done, each=each, most=40_000)
     assert model.sent == to
     came: dict[int, Cells] = {phy: [] for phy in range(phys)}
     for packet in sink.packets:
@@ -85,26 +84,29 @@ def test_atm_side(bits: int, phys: int, rates: tuple[float, float]) -> None:
     assert errors[0] == sum(1 + (kind == "soc" and at > 0) for at, kind in faults.values())
 
 
-class _Phys(Elaboratable):
-    def __init__(self, bits: int, addresses: list[int], cells: int) -> None:
-        self.addresses = addresses
-        self.phys = [UtopiaPhy(bits=bits, cells=cells) for _ in addresses]
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        for phy, address in zip(self.phys, self.addresses, strict=True):
-            m.submodules += phy
-            m.d.comb += phy.address.eq(address)
-        return m
-
-
 class _Shared:
     """The bus of several PHYs, of which one drives at most; ``3_i_tvalid`` is the stream of number 3."""
 
-    OE = {"tx_clav": "tx_clav_oe", "rx_clav": "rx_clav_oe", "rx_data": "rx_oe", "rx_soc": "rx_oe", "rx_prty": "rx_oe"}
+    OE: ClassVar = {
+        "tx_clav": "tx_clav_oe",
+        "rx_clav": "rx_clav_oe",
+        "rx_data": "rx_oe",
+        "rx_soc": "rx_oe",
+        "rx_prty": "rx_oe",
+    }
 
-    def __init__(self, ctx: Any, phys: list[Any]) -> None:
-        self.phys = [Component(ctx, phy) for phy in phys]
+    def __init__(self, addresses: list[int], **parameters: int) -> None:
+        self.phys = [Node(UtopiaPhy(**parameters)) for _ in addresses]
+        for phy, address in zip(self.phys, addresses, strict=True):
+            phy.set("address", address)
+
+    def settle(self) -> None:
+        for phy in self.phys:
+            phy.settle()
+
+    def edge(self) -> None:
+        for phy in self.phys:
+            phy.edge()
 
     def get(self, name: str) -> int:
         if name[0].isdigit():
@@ -132,7 +134,7 @@ class _Shared:
 )
 def test_phy_side(bits: int, addresses: list[int], cells: int, rate: float) -> None:
     rng = random.Random(f"{bits} {addresses}")
-    top = _Phys(bits, addresses, cells)
+    bus = _Shared(addresses, bits=bits, cells=cells)
     to, back = ({address: _cells(rng, 30) for address in addresses} for _ in range(2))
     faults = {
         (a, n): (rng.randrange(1, 26), kind) for a in addresses for n, kind in ((3, "parity"), (9, "soc"), (10, "soc"))
@@ -150,11 +152,11 @@ def test_phy_side(bits: int, addresses: list[int], cells: int, rate: float) -> N
         took = all(len(sink.packets) == 27 for sink in sinks)
         return took and all(len(cells) == 30 for cells in receiver.cells.values())
 
-    def each(io: Io, _clock: int) -> None:
+    def each(io: Any, _clock: int) -> None:
         errors[0] = io.get("errors")
 
     ends = [_End(sender, PHY_OUT), _End(receiver, PHY_OUT), *sources, *sinks]
-    play(top, ends, done, io=lambda ctx: _Shared(ctx, top.phys), each=each, most=60_000)
+    play(bus, ends, done, each=each, most=60_000)
     assert [[_got(packet) for packet in sink.packets] for sink in sinks] == [*good.values()]
     assert receiver.cells == back
     assert errors[0] == 3 * len(addresses)
