@@ -44,8 +44,10 @@ def cell_of_bus(words: Sequence[int], bits: int) -> tuple[int, bytes]:
 
 
 class AtmSender:
-    """The transmit side of an ATM layer. It polls PHYs at random, also while a cell is under way; stops within cells and
-    selects the PHY anew; and sends cells to the same PHY without a gap where its status of the last clocks allows.
+    """The transmit side of an ATM layer.
+
+    It polls PHYs at random, also while a cell is under way; stops within cells and selects the PHY anew; and sends
+    cells to the same PHY without a gap where its status of the last clocks allows.
 
     Parameters
     ----------

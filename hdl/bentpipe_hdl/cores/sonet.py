@@ -8,10 +8,12 @@ from bentpipe_hdl.adapters import AxiStreamSignature
 from bentpipe_hdl.cores.packets import PacketsToWide, WideToPackets
 from bentpipe_hdl.csr import CsrSignature
 from bentpipe_hdl.sonet.control import TERMINAL
+from bentpipe_hdl.sonet.deframer import Deframer
+from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 
-__all__ = ["SonetPort"]
+__all__ = ["SonetDeframer", "SonetFramer", "SonetPort"]
 
 
 class SonetPort(wiring.Component):
@@ -64,6 +66,8 @@ class SonetPort(wiring.Component):
     """
 
     def __init__(self, *, n=3, octets=1, cells=4):
+        if n not in (3, 12) or octets not in ((1,) if n == 3 else (1, 2, 4)):
+            raise ValueError(f"n and octets must be 3 and 1, or 12 and 1, 2 or 4, not {n!r} and {octets!r}")
         self._geometry = Geometry(n, octets)
         self._cells = cells
         self.registers = TERMINAL
@@ -106,3 +110,59 @@ class SonetPort(wiring.Component):
             self.lost.eq(exit_.lost),
         ]
         return m
+
+
+class SonetFramer(Framer):
+    """Maps cells into an SPE, the SPE by its pointer into STS-3c or STS-12c frames, and scrambles them.
+
+    B1, B2 and B3 of the first frame are 0. Alarms and error counts of the other direction are given to ``rdi_l``,
+    ``rdi_p``, ``rei_l`` and ``rei_p``; the core ``sonet-terminal`` does that by itself.
+
+    Parameters
+    ----------
+    n : int
+        3 or 12.
+    octets : int
+        Octets a clock: 1, or 9; with ``n`` = 12 1, 2, 4 or 36.
+
+    Notes
+    -----
+    Handshake: a cell is taken with ``valid`` and ``ready``; idle cells fill the gaps. The line has none: a word in each
+    clock. Requests of the pointer are held until ``served``.
+
+    Latency: the first word of a frame is on ``line`` one clock after reset. A cell leaves one to two cell times after
+    it was taken.
+
+    Source: GR-253 clause 3 (frames, pointers, BIP), I.432.1 clauses 4.3 and 7.3 (cells).
+    """
+
+    documented_by = (Framer,)
+
+    def __init__(self, *, n=3, octets=1):
+        super().__init__(Geometry(n, octets))
+
+
+class SonetDeframer(Deframer):
+    """Finds STS-3c or STS-12c frames at any bit, checks parities, follows the pointer, and takes the cells out.
+
+    Parameters
+    ----------
+    n : int
+        3 or 12.
+    octets : int
+        Octets a clock: 1, or 9; with ``n`` = 12 1, 2, 4 or 36.
+
+    Notes
+    -----
+    Handshake: none. A word of the line is taken in each clock; a cell is there for one clock.
+
+    Latency: overhead is in ``received`` with its strobe, at the end of its row. A cell comes 9 clocks after the word
+    with its last octet (``octets`` below 9).
+
+    Source: GR-253 clauses 3 and 6.2.1 (frames, pointers, BIP, alarms), I.432.1 clause 4.3 (cells).
+    """
+
+    documented_by = (Deframer,)
+
+    def __init__(self, *, n=3, octets=1):
+        super().__init__(Geometry(n, octets))

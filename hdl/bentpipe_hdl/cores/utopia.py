@@ -178,7 +178,7 @@ class UtopiaAtm(wiring.Component):
     cells : int
         That can wait in each direction, a power of two from 2 to 1024.
     parity : bool
-        Received cells with wrong parity are dropped.
+        1: received cells with wrong parity are dropped. 0: parity is not checked.
 
     Members
     -------
@@ -206,14 +206,14 @@ class UtopiaAtm(wiring.Component):
     Handshake: AXI4-Stream for cells; cell-level handshake with one TxClav and one RxClav on the bus. A PHY is asked
     for a cell only if there is room for it.
 
-    Latency: 6 clocks from a cell's last word to its first one on the bus. Throughput: a cell in 57 clocks at 8 bits, in
+    Latency: 5 clocks from a cell's last word to its first one on the bus. Throughput: a cell in 57 clocks at 8 bits, in
     31 at 16, towards a PHY that has room; from one of ``phys`` with a cell, too, and 3 clocks more for each PHY that is
     asked before.
 
     Source: af-phy-0039.000 clauses 3 and 4.2; af-phy-0017 for the cell's format.
     """
 
-    def __init__(self, *, bits=8, phys=1, cells=4, parity=True):
+    def __init__(self, *, bits=8, phys=1, cells=4, parity=1):
         _check(bits, phys)
         self._bits, self._phys, self._cells, self._checks = bits, phys, cells, parity
         stream = AxiStreamSignature(phys)
@@ -332,9 +332,9 @@ class UtopiaPhy(wiring.Component):
     """A PHY's side of UTOPIA level 2, with one address.
 
     It answers polls of its address, takes cells while the ATM layer has selected it with TxEnb* and gives cells with
-    RxEnb*. The ATM layer may stop in the middle of a cell, select another PHY, and go on later. Cells follow each other
-    without a gap if it keeps the enable low. Several PHYs share a bus: a driver's value counts while its ``oe`` is high.
-    The HEC is sent in UDF1, UDF2 is 0; what is received there is ignored.
+    RxEnb*. The ATM layer may stop in the middle of a cell and go on later. Cells follow each other without a gap if it
+    keeps the enable low. Several PHYs share a bus: a driver's value counts while its ``oe`` is high. The HEC is sent in
+    UDF1, UDF2 is 0; what is received there is ignored.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class UtopiaPhy(wiring.Component):
     cells : int
         That can wait in each direction, a power of two from 2 to 1024.
     parity : bool
-        Cells with wrong TxPrty are dropped.
+        1: cells with wrong TxPrty are dropped. 0: parity is not checked.
 
     Members
     -------
@@ -385,7 +385,7 @@ class UtopiaPhy(wiring.Component):
     Source: af-phy-0039.000 clauses 3 and 4.2; af-phy-0017 for the cell's format.
     """
 
-    def __init__(self, *, bits=8, cells=4, parity=True):
+    def __init__(self, *, bits=8, cells=4, parity=1):
         _check(bits)
         self._bits, self._cells, self._checks = bits, cells, parity
         super().__init__(

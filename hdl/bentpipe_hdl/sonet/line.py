@@ -210,6 +210,15 @@ class SonetLine(wiring.Component):
     -------
     i, o, time, status, csr
         The faces of a node.
+
+    Notes
+    -----
+    Handshake: cells have no back-pressure; a cell in a tick each way. Those that find ``sonet.control.WAITING`` cells
+    waiting are dropped and counted.
+
+    Latency: that of framing and delineation, under a tenth of a frame.
+
+    Source: GR-253 clauses 3 and 6.2.1 (frames, alarms), I.432.1 clause 4.3 (cells).
     """
 
     START = 64
