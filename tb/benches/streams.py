@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from benches.build import library
@@ -117,11 +119,16 @@ def octets_of(packet: Sequence[Beat]) -> bytes:
     return b"".join(beat["tdata"].to_bytes(4, "little") for beat in packet if beat.get("tkeep", 15))
 
 
-class Node:
-    """A component in Verilator, of its Verilog."""
+@cache
+def _library(make: Callable[..., Any], parameters: tuple[tuple[str, int], ...]) -> Path:
+    return library(make(**dict(parameters)))
 
-    def __init__(self, component: Any) -> None:
-        self._node = Compiled(library(component))
+
+class Node:
+    """The component ``make(**parameters)`` in Verilator, of its Verilog."""
+
+    def __init__(self, make: Callable[..., Any], **parameters: int) -> None:
+        self._node = Compiled(_library(make, tuple(parameters.items())))
         self._ports = self._node.ports
         self.settle, self.edge = self._node.settle, self._node.edge
 

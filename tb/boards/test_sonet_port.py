@@ -54,7 +54,7 @@ def test_cells_to_and_from_a_line(n: int, octets: int, rate: float, takes: float
         if clock % 500 == 0:
             counts.update({name: io.get(name) for name in ("dropped", "lost")})
 
-    play(Node(SonetPort(n=n, octets=octets)), [end, source, sink], lambda: len(end.got) >= len(line) - 200, each=each)
+    play(Node(SonetPort, n=n, octets=octets), [end, source, sink], lambda: len(end.got) >= len(line) - 200, each=each)
     receiver = ModelReceiver(n)
     receiver.put(bytes(end.got[octets:]))
     taken = receiver.cells.cells

@@ -32,7 +32,7 @@ def test_segmenter_against_the_model(rate_in: float, rate_out: float) -> None:
         source.put(pdu_beats(header, pdu, uu, cpi))
         cells = segment(Header.unpack(header.to_bytes(4, "big")), pdu, uu, cpi)
         expected += [(int(cell.header), cell.payload) for cell in cells]
-    clocks = play(Node(Aal5Segmenter()), [source, sink], lambda: len(sink.packets) == len(expected))
+    clocks = play(Node(Aal5Segmenter), [source, sink], lambda: len(sink.packets) == len(expected))
     assert _cells(sink.packets) == expected
     if rate_in == rate_out == 1:
         assert clocks <= 13 * len(expected) + 20
@@ -81,7 +81,7 @@ def test_segmenter_aborts_what_is_no_pdu() -> None:
     def each(io: Io, _clock: int) -> None:
         aborted[0] = io.get("aborted")
 
-    play(Node(Aal5Segmenter()), [source, sink], lambda: len(sink.packets) == len(expected) + 1, each=each)
+    play(Node(Aal5Segmenter), [source, sink], lambda: len(sink.packets) == len(expected) + 1, each=each)
     got = _cells(sink.packets)
     with_holes = got.pop(-3)  # two cells of a good one follow
     assert got == expected
@@ -96,7 +96,7 @@ def test_the_longest_pdu_and_one_longer() -> None:
     source.put(pdu_beats(32 << 4, longest))
     source.put(pdu_beats(33 << 4, longer))
     last = lambda: len(sink.packets) == 2 * 1366  # noqa: E731
-    play(Node(Aal5Segmenter()), [source, sink], last, most=40_000)
+    play(Node(Aal5Segmenter), [source, sink], last, most=40_000)
     got = _cells(sink.packets)
     assert b"".join(payload for _, payload in got[:1366]) == cpcs_pdu(longest)
     assert got[-1] == (33 << 4 | 2, got[-1][1])
@@ -107,7 +107,7 @@ class _Pair:
     """Segmenter and reassembler, one behind the other; ``o`` is the reassembler's, all else the segmenter's."""
 
     def __init__(self) -> None:
-        self.tx, self.rx = Node(Aal5Segmenter()), Node(Aal5Reassembler(vcs=2))
+        self.tx, self.rx = Node(Aal5Segmenter), Node(Aal5Reassembler, vcs=2)
 
     def get(self, name: str) -> int:
         return (self.rx if name.startswith("o_") else self.tx).get(name)
@@ -134,7 +134,7 @@ class _Pair:
 def test_reassembler_against_the_model(rate_in: float, rate_out: float) -> None:
     rng = random.Random(f"{rate_in} {rate_out}")
     vcs = 4
-    dut = Aal5Reassembler(vcs=vcs, limit=9)
+    dut = Node(Aal5Reassembler, vcs=vcs, limit=9)
     source = PacketSource("i", rng, rate_in)
     sink = PacketSink("o", rng, rate_out, ["tid", "tkeep", "tuser"], key="tid")
     expected: dict[int, list[tuple[Verdict, bytes]]] = {vc: [] for vc in range(vcs)}
@@ -181,7 +181,7 @@ def test_reassembler_against_the_model(rate_in: float, rate_out: float) -> None:
     def each(io: Io, _clock: int) -> None:
         found.update({name: io.get(name) for name in (*counts, "dropped")})
 
-    play(Node(dut), [source, sink], lambda: len(sink.packets) == wanted, each=each)
+    play(dut, [source, sink], lambda: len(sink.packets) == wanted, each=each)
     came: dict[int, list[tuple[Verdict, bytes]]] = {vc: [] for vc in range(vcs)}
     for packet in sink.packets:
         end = packet[-1]["tuser"]
@@ -241,7 +241,7 @@ def test_store_forgets_and_drops() -> None:
     def each(io: Io, _clock: int) -> None:
         dropped[0] = io.get("dropped")
 
-    play(Node(CellStore(ports=4)), [source, sink], lambda: source.idle and len(sink.packets) == len(good), each=each)
+    play(Node(CellStore, ports=4), [source, sink], lambda: source.idle and len(sink.packets) == len(good), each=each)
     for packet, (words, marks) in zip(sink.packets, good, strict=True):
         assert [beat["tdata"] for beat in packet] == words
         assert {(beat["tdest"], beat["tuser"]) for beat in packet} == {marks}

@@ -67,25 +67,25 @@ class _Clocks:
         self._clock += 1
 
 
-def _latency(component: Any, packets: list[list[dict[str, int]]], words: int) -> tuple[list[int], list[int]]:
+def _latency(component: Node, packets: list[list[dict[str, int]]], words: int) -> tuple[list[int], list[int]]:
     """Return in which clocks words went in and came out."""
     rng = random.Random(1)
     source, sink, went, came = PacketSource("i", rng), PacketSink("o", rng), _Clocks("i"), _Clocks("o")
     for packet in packets:
         source.put(packet)
-    play(Node(component), [source, sink, went, came], lambda: len(came.taken) == words)
+    play(component, [source, sink, went, came], lambda: len(came.taken) == words)
     return went.taken, came.taken
 
 
 def test_latencies_of_streams() -> None:
     cell = [{"tdata": word} for word in cell_words(32 << 4, bytes(48))]
-    went, came = _latency(CellStore(), [cell], 13)
+    went, came = _latency(Node(CellStore), [cell], 13)
     assert came[0] - went[12] == 1
-    went, came = _latency(Aal5Segmenter(), [pdu_beats(0, bytes(480))], 13)
+    went, came = _latency(Node(Aal5Segmenter), [pdu_beats(0, bytes(480))], 13)
     assert came[0] - went[0] == 13
     # The core's tick is under way when the cell comes: each of its 13 clocks, by words dropped before
     cells = [[*([[{"tdata": 0}]] * wait), cell] for wait in range(0, 13, 3)]
-    found = [_latency(Aal5Reassembler(vcs=2), each, 12) for each in cells]
+    found = [_latency(Node(Aal5Reassembler, vcs=2), each, 12) for each in cells]
     assert {came[0] - went[-1] for went, came in found} <= {*range(18, 31)}
 
 
@@ -101,6 +101,6 @@ def test_latency_of_utopia(bits: int, first: int, each: int) -> None:
         if io.get("tx_soc"):
             words.append(clock)
 
-    play(Node(UtopiaAtm(bits=bits)), [source, taken], lambda: len(words) == 3, each=sees)
+    play(Node(UtopiaAtm, bits=bits), [source, taken], lambda: len(words) == 3, each=sees)
     assert words[0] - taken.taken[12] == first
     assert words[2] - words[1] == each

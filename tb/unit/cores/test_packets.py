@@ -12,7 +12,7 @@ from bentpipe_hdl.cores.packets import WideToPackets
 
 def test_cells_that_nobody_takes_are_counted() -> None:
     rng = random.Random(1)
-    dut = WideToPackets(cells=2)
+    dut = Node(WideToPackets, cells=2)
     cells = [rng.getrandbits(416) for _ in range(6)]
     waiting, sink, lost = deque(cells), PacketSink("o", rng, 0.0, ["tuser"]), [0]
 
@@ -33,7 +33,7 @@ def test_cells_that_nobody_takes_are_counted() -> None:
 
         clock = 0
 
-    play(Node(dut), [Cells(), sink], lambda: len(sink.packets) == 2)
+    play(dut, [Cells(), sink], lambda: len(sink.packets) == 2)
     assert lost[0] == 4
     for packet, cell, error in zip(sink.packets, cells, (1, 0), strict=False):
         assert packet[0]["tdata"] == cell >> 384

@@ -52,7 +52,7 @@ PHY_OUT = ("tx_clav", "rx_clav", "rx_data", "rx_soc", "rx_prty", "rx_oe")
 )
 def test_atm_side(bits: int, phys: int, rates: tuple[float, float]) -> None:
     rng = random.Random(f"{bits} {phys}")
-    dut = UtopiaAtm(bits=bits, phys=phys)
+    dut = Node(UtopiaAtm, bits=bits, phys=phys)
     to = {phy: _cells(rng, 40 // phys + 1) for phy in range(phys)}
     back = {phy: _cells(rng, 40 // phys + 2) for phy in range(phys)}
     # Faults in cells that others follow: at any word
@@ -74,7 +74,7 @@ def test_atm_side(bits: int, phys: int, rates: tuple[float, float]) -> None:
     def done() -> bool:
         return len(sink.packets) == good and sum(map(len, model.sent.values())) == len(order)
 
-    play(Node(dut), [_End(model, ATM_OUT), source, sink], done, each=each, most=40_000)
+    play(dut, [_End(model, ATM_OUT), source, sink], done, each=each, most=40_000)
     assert model.sent == to
     came: dict[int, Cells] = {phy: [] for phy in range(phys)}
     for packet in sink.packets:
@@ -96,7 +96,7 @@ class _Shared:
     }
 
     def __init__(self, addresses: list[int], **parameters: int) -> None:
-        self.phys = [Node(UtopiaPhy(**parameters)) for _ in addresses]
+        self.phys = [Node(UtopiaPhy, **parameters) for _ in addresses]
         for phy, address in zip(self.phys, addresses, strict=True):
             phy.set("address", address)
 
