@@ -38,7 +38,8 @@ demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an O
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-board: $(VENV)/.test $(VENV)/.litex ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it (minutes)
+test-board: $(VENV)/.test $(VENV)/.litex $(VENV)/.fusesoc ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it; exported cores in other designs (minutes)
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
 
 test-netlist: $(VENV)/.test $(VENV)/.synth ## interface, switch, link and bridge after synthesis for an ECP5, beside their RTL; models of its cells (minutes)

@@ -3,6 +3,7 @@ file."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -35,3 +36,24 @@ def test_litex_soc(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     sources = [Path(line) for line in done.stdout.splitlines() if line.endswith(".v")]
     simulate(sources, "top", "boards.bench_litex", tmp_path, BENTPIPE_CSR=str(tmp_path / "csr.csv"))
+
+
+def test_fusesoc_builds_a_design_of_core_files(tmp_path: Path) -> None:
+    program = shutil.which("fusesoc", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert program, "fusesoc is missing: pip install 'bentpipe[fusesoc]'"
+
+    def fusesoc(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [program, "--cores-root", str(tmp_path), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for name in ("aal5_over_sonet.v", "aal5_over_sonet.core"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    lint = ("run", "--target=lint", "local:designs:aal5_over_sonet")
+    cores = {"aal5-segmenter": (), "aal5-reassembler": (), "sonet-terminal": ("--bus", "axi-lite")}
+    for name, more in cores.items():
+        assert fusesoc(*lint).returncode, f"{name} is not there yet"
+        assert main(["rtl", name, *more, "--fusesoc", "-o", str(tmp_path / f"{name}.v")]) == 0
+    done = fusesoc(*lint)
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = fusesoc("list-cores").stdout
+    assert all(f"bentpipe:cores:{name.replace('-', '_')}" in listed for name in cores)

@@ -97,7 +97,7 @@ def _core_file(module: str, file: Path, title: str) -> str:
     """Return a core file for FuseSoC that has the Verilog as its only source."""
     return f"""CAPI=2:
 
-name: bentpipe:cores:{module}:{version("bentpipe")}
+name: bentpipe:cores:{module.removeprefix("bentpipe_")}:{version("bentpipe")}
 description: "{title}"
 
 filesets:
@@ -111,10 +111,10 @@ targets:
     toplevel: {module}
   lint:
     <<: *default
-    default_tool: icarus
-    tools:
-      icarus:
-        iverilog_options: [-g2005]
+    flow: sim
+    flow_options:
+      tool: icarus
+      iverilog_options: [-g2005]
 """
 
 
