@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from benches.build import library
 from benches.compiled import Compiled
 
-__all__ = ["Io", "Node", "PacketSink", "PacketSource", "cell_words", "octets_of", "pdu_beats", "play"]
+__all__ = ["Io", "Node", "PacketSink", "PacketSource", "Ports", "cell_words", "octets_of", "pdu_beats", "play"]
 
 Beat = dict[str, int]
 
@@ -124,19 +124,25 @@ def _library(make: Callable[..., Any], parameters: tuple[tuple[str, int], ...]) 
     return library(make(**dict(parameters)))
 
 
-class Node:
-    """The component ``make(**parameters)`` in Verilator, of its Verilog."""
+class Ports:
+    """The ports of a node as of :class:`benches.compiled.Compiled`."""
 
-    def __init__(self, make: Callable[..., Any], **parameters: int) -> None:
-        self._node = Compiled(_library(make, tuple(parameters.items())))
-        self._ports = self._node.ports
-        self.settle, self.edge = self._node.settle, self._node.edge
+    def __init__(self, node: Any) -> None:
+        self._ports = node.ports
+        self.settle, self.edge = node.settle, node.edge
 
     def get(self, name: str) -> int:
         return self._ports[name].get()
 
     def set(self, name: str, value: int) -> None:
         self._ports[name].set(value)
+
+
+class Node(Ports):
+    """The component ``make(**parameters)`` in Verilator, of its Verilog."""
+
+    def __init__(self, make: Callable[..., Any], **parameters: int) -> None:
+        super().__init__(Compiled(_library(make, tuple(parameters.items()))))
 
 
 def play(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 from amaranth.hdl import Module, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from benches.compiled import Compiled
-from benches.ticks import play
 from bentpipe_hdl.amaranth_private import Simulated, ports
-from exported.nodes import Node
 
 __all__ = ["RESET", "Trace", "trace"]
 
@@ -117,9 +114,16 @@ class _Recorder:
         return row
 
 
-def trace(node: Node, clocks: int, seed: int) -> Trace:
+class Traced(Protocol):
+    """A component with its traffic."""
+
+    def component(self) -> Any: ...
+    def play(self, recorder: Any, rng: random.Random, clocks: int, seed: int) -> None: ...
+
+
+def trace(node: Traced, clocks: int, seed: int) -> Trace:
     """Return the trace of a node in its traffic; ``clocks`` of it."""
     rng = random.Random(seed)
     recorder = _Recorder(node.component(), rng)
-    play(node.script(rng, clocks // 13), cast(Compiled, recorder), node.width, seed)
+    node.play(recorder, rng, clocks, seed)
     return Trace(recorder.inputs, recorder.outputs, recorder.given[:clocks], recorder.got[:clocks])
