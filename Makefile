@@ -107,6 +107,7 @@ docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	@echo "Documentation: build/docs/index.html"
 
 docs-check: $(VENV)/.test ## whether the manual's commands, Python and TOML work as they stand (minutes); ARGS='--long' ARGS='tutorial.md'
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m manual $(ARGS)
 
 docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: half an hour to an hour; QUICK=1 of shortened ones

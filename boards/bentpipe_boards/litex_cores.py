@@ -178,7 +178,9 @@ class SonetTerminal(LiteXModule):
             self.comb += core.ports[f"csr_{name}"].eq(getattr(self.bus, name))
         for name in ("dat_r", "ack", "err"):
             self.comb += getattr(self.bus, name).eq(core.ports[f"csr_{name}"])
-        core.counters(dropped="Packets dropped that are no cells.", lost="Received cells dropped for want of room.")
+        core.counters(
+            dropped="Packets dropped that are no cells.", lost="Received cells dropped while ``source`` waited."
+        )
         self.ev = EventManager()
         self.ev.alarm = EventSourceLevel(description="An alarm has changed.")
         self.ev.finalize()

@@ -1,4 +1,4 @@
-"""cocotb's test of ``examples/litex_soc.py``: a bus master sends PDUs by CSRs, and reads them when they have come back."""
+"""cocotb's test of ``examples/litex_soc.py``: a bus master sends PDUs by CSRs, and reads those that come back."""
 
 import csv
 import os

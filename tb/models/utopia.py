@@ -251,6 +251,7 @@ class PhyModel:
         assert bus["tx_soc"] == (not self._words)
         self._words.append(bus["tx_data"])
         if len(self._words) == self.size:
+        assert phy is not None
             self.sent[phy].append(cell_of_bus(self._words, self.bits))
             self._words = []
 

@@ -40,13 +40,13 @@ class Core:
 
     @property
     def component(self) -> Any:
-        """Its class."""
+        """The class of its component."""
         module, _, name = self.place.partition(":")
         return getattr(import_module(f"bentpipe_hdl.{module}"), name)
 
     @property
     def parameters(self) -> dict[str, int]:
-        """Return its parameters with their defaults; of a node only the width."""
+        """The parameters with their defaults; of a node only the width."""
         component = self.component
         given = signature(component.__init__).parameters.values() if "__init__" in vars(component) else ()
         found = {each.name: each.default for each in given if each.kind is each.KEYWORD_ONLY}

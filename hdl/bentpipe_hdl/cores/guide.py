@@ -82,7 +82,7 @@ def _of_shape(shape: Any) -> str:
 
 @dataclass(frozen=True)
 class Guide:
-    """What one has to know of a core to use it.
+    """A guide has what one has to know of a core to use it.
 
     Members
     -------

@@ -10,7 +10,7 @@ __all__ = ["PLUGIN"]
 
 
 class Path(LinkPlugin):
-    """When cells arrive.
+    """The link tells when its cells arrive.
 
     Members
     -------

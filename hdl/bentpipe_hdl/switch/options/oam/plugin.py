@@ -10,7 +10,7 @@ __all__ = ["PLUGIN"]
 
 
 class Oam(Plugin):
-    """What becomes of the tick's OAM cell, for one clock, registered as ``o`` is.
+    """The switch reports the tick's OAM cell, for one clock, registered as ``o`` is.
 
     Members
     -------
