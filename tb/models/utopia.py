@@ -246,12 +246,11 @@ class PhyModel:
             assert not self._words, "a cell was stopped"
             return
         phy = self._chosen["tx"]
-        assert phy in self.phys
+        assert phy is not None and phy in self.phys
         assert bus["tx_prty"] == odd_parity(bus["tx_data"])
         assert bus["tx_soc"] == (not self._words)
         self._words.append(bus["tx_data"])
         if len(self._words) == self.size:
-        assert phy is not None
             self.sent[phy].append(cell_of_bus(self._words, self.bits))
             self._words = []
 
@@ -261,6 +260,7 @@ class PhyModel:
             made.update(rx_data=self._rng.getrandbits(self.bits), rx_soc=self._rng.getrandbits(1))
             return
         phy = self._chosen["rx"]
+        assert phy is not None
         if not self._out:
             number, (header, payload) = self.give[phy].popleft()
             words = bus_words(header, payload, self.bits)
