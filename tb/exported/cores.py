@@ -26,12 +26,16 @@ Ends = Sequence[Any]
 
 @dataclass(frozen=True)
 class CoreNode:
-    """A core of the check: its parameters, and the ends that give it traffic for so many clocks."""
+    """A core of the check: its parameters, and the ends that give it traffic for so many clocks.
+
+    Its outputs change once in ``busy`` clocks.
+    """
 
     name: str
     ends: Callable[[random.Random, int], Ends]
     parameters: dict[str, int] = field(default_factory=dict)
     bus: str = ""
+    busy: int = 8
 
     def component(self) -> Any:
         core = CORES[self.name].make(**self.parameters)
@@ -167,14 +171,13 @@ def _terminal(octets: int) -> Callable[[random.Random, int], Ends]:
 
 
 def _framer(rng: random.Random, clocks: int) -> Ends:
-    del clocks
-    inputs = {"cell": (416, 0.05), "valid": (1, 0.3), "j0": (8, 0.1), "overhead": (200, 0.01), "rei_l": (8, 0.1)}
     strobes = dict.fromkeys(("increment", "decrement", "jump"), (1, 0.001))
-    return (_Random(rng, **inputs, **strobes, target=(9, 0.1), drift=(20, 0.01), force=(10, 0.0002)),)
+    more = {"j0": (8, 0.1), "overhead": (200, 0.01), "rei_l": (8, 0.1), "target": (9, 0.1), "faults": (10, 0.0002)}
+    return _Random(rng, **more, **strobes, drift=(20, 0.01)), _cells(rng, clocks, 0.9)
 
 
 def _deframer(rng: random.Random, clocks: int) -> Ends:
-    return _Line(rng, clocks, "line"), _Random(rng, signal=(1, 0.0002))
+    return _Line(rng, clocks, "line"), _Random(rng, signal=(1, 0.0002)), PacketSink("o", rng, 0.9)
 
 
 def _gcra(rng: random.Random, clocks: int) -> Ends:

@@ -26,12 +26,14 @@ VCS, PORTS, CELLS = 8, 3, 24
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the check: kind and shape as of ``bentpipe rtl``; ``script(rng, ticks)`` gives its traffic."""
+    """A node of the check: kind and shape as of ``bentpipe rtl``; ``script(rng, ticks)`` gives its traffic, with which
+    its outputs change once in ``busy`` clocks."""
 
     kind: str
     script: Callable[[random.Random, int], Script]
     shape: dict[str, int] = field(default_factory=dict)
     width: int = 32
+    busy: int = 8
 
     def component(self) -> Any:
         return Shape.of(self.kind, **self.shape).component(self.width)

@@ -9,7 +9,7 @@ from bentpipe_hdl.cores.packets import PacketsToWide, WideToPackets
 from bentpipe_hdl.csr import CsrSignature
 from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.deframer import Deframer
-from bentpipe_hdl.sonet.framer import Framer
+from bentpipe_hdl.sonet.framer import Framer, FramerForce
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 
@@ -66,9 +66,7 @@ class SonetPort(wiring.Component):
     """
 
     def __init__(self, *, n=3, octets=1, cells=4):
-        if n not in (3, 12) or octets not in ((1,) if n == 3 else (1, 2, 4)):
-            raise ValueError(f"n and octets must be 3 and 1, or 12 and 1, 2 or 4, not {n!r} and {octets!r}")
-        self._geometry = Geometry(n, octets)
+        self._geometry = _geometry(n, octets)
         self._cells = cells
         self.registers = TERMINAL
         super().__init__(
@@ -112,7 +110,7 @@ class SonetPort(wiring.Component):
         return m
 
 
-class SonetFramer(Framer):
+class SonetFramer(wiring.Component):
     """Maps cells into an SPE, the SPE by its pointer into STS-3c or STS-12c frames, and scrambles them.
 
     B1, B2 and B3 of the first frame are 0. Alarms and error counts of the other direction are given to ``rdi_l``,
@@ -123,15 +121,25 @@ class SonetFramer(Framer):
     n : int
         3 or 12.
     octets : int
-        Octets a clock: 1, or 9; with ``n`` = 12 1, 2, 4 or 36.
+        Octets a clock: 1; with ``n`` = 12 also 2 or 4.
+
+    Members
+    -------
+    i : In(AxiStreamSignature)
+        Cells to be sent. ``tdest`` and ``tuser`` are ignored. The HEC is made here; idle cells fill the gaps.
+    dropped : Out(32)
+        Packets of ``i`` dropped, because they have not 13 words; wraps.
+    faults : In(FramerForce)
+        Errors on purpose, as long as a bit is set.
+    … : as of :class:`~bentpipe_hdl.sonet.framer.Framer`
 
     Notes
     -----
-    Handshake: a cell is taken with ``valid`` and ``ready``; idle cells fill the gaps. The line has none: a word in each
-    clock. Requests of the pointer are held until ``served``.
+    Handshake: AXI4-Stream for cells. The line has none: a word in each clock. Requests of the pointer are held until
+    ``served``.
 
     Latency: the first word of a frame is on ``line`` one clock after reset. A cell leaves one to two cell times after
-    it was taken.
+    its last word was taken.
 
     Source: GR-253 clause 3 (frames, pointers, BIP), I.432.1 clauses 4.3 and 7.3 (cells).
     """
@@ -139,10 +147,30 @@ class SonetFramer(Framer):
     documented_by = (Framer,)
 
     def __init__(self, *, n=3, octets=1):
-        super().__init__(Geometry(n, octets))
+        self._framer = Framer(_geometry(n, octets))
+        self._same = {**self._framer.signature.members}
+        for name in ("cell", "valid", "ready", "force"):
+            del self._same[name]
+        own = {"i": In(AxiStreamSignature()), "dropped": Out(32), "faults": In(FramerForce)}
+        super().__init__({**own, **self._same})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.framer = framer = self._framer
+        m.submodules.entry = entry = PacketsToWide()
+        wiring.connect(m, wiring.flipped(self.i), entry.i)
+        m.d.comb += [
+            framer.cell.eq(entry.cell),
+            framer.valid.eq(entry.valid),
+            entry.ready.eq(framer.ready),
+            self.dropped.eq(entry.dropped),
+            framer.force.eq(self.faults),
+        ]
+        _join(m, self, framer, self._same)
+        return m
 
 
-class SonetDeframer(Deframer):
+class SonetDeframer(wiring.Component):
     """Finds STS-3c or STS-12c frames at any bit, checks parities, follows the pointer, and takes the cells out.
 
     Parameters
@@ -150,19 +178,66 @@ class SonetDeframer(Deframer):
     n : int
         3 or 12.
     octets : int
-        Octets a clock: 1, or 9; with ``n`` = 12 1, 2, 4 or 36.
+        Octets a clock: 1; with ``n`` = 12 also 2 or 4.
+    cells : int
+        Received cells that can wait, a power of two from 2 to 1024.
+
+    Members
+    -------
+    o : Out(AxiStreamSignature)
+        Cells received, without idle and unassigned ones. ``tuser`` marks a cell whose header could not be corrected: to
+        be discarded.
+    lost : Out(32)
+        Received cells dropped, because ``cells`` cells wait for ``o_tready``; wraps.
+    corrected : Out(1)
+        Strobe: a cell's header had a bit error, and was corrected.
+    … : as of :class:`~bentpipe_hdl.sonet.deframer.Deframer`
 
     Notes
     -----
-    Handshake: none. A word of the line is taken in each clock; a cell is there for one clock.
+    Handshake: none at the line: a word is taken in each clock. AXI4-Stream for cells; they are lost if ``o_tready``
+    stays low.
 
-    Latency: overhead is in ``received`` with its strobe, at the end of its row. A cell comes 9 clocks after the word
-    with its last octet (``octets`` below 9).
+    Latency: overhead is in ``received`` with its strobe, at the end of its row. A cell's first word is there 9 clocks
+    after the word with its last octet.
 
     Source: GR-253 clauses 3 and 6.2.1 (frames, pointers, BIP, alarms), I.432.1 clause 4.3 (cells).
     """
 
     documented_by = (Deframer,)
 
-    def __init__(self, *, n=3, octets=1):
-        super().__init__(Geometry(n, octets))
+    def __init__(self, *, n=3, octets=1, cells=4):
+        self._deframer, self._cells = Deframer(_geometry(n, octets)), cells
+        self._same = {**self._deframer.signature.members}
+        for name in ("cell", "valid", "hec_error", "corrected"):
+            del self._same[name]
+        own = {"o": Out(AxiStreamSignature()), "lost": Out(32), "corrected": Out(1)}
+        super().__init__({**own, **self._same})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.deframer = deframer = self._deframer
+        m.submodules.exit = exit_ = WideToPackets(cells=self._cells)
+        wiring.connect(m, exit_.o, wiring.flipped(self.o))
+        m.d.comb += [
+            exit_.cell.eq(deframer.cell),
+            exit_.valid.eq(deframer.valid),
+            exit_.hec_error.eq(deframer.hec_error),
+            self.lost.eq(exit_.lost),
+            self.corrected.eq(deframer.valid & deframer.corrected),
+        ]
+        _join(m, self, deframer, self._same)
+        return m
+
+
+def _geometry(n, octets):
+    if n not in (3, 12) or octets not in ((1,) if n == 3 else (1, 2, 4)):
+        raise ValueError(f"n and octets must be 3 and 1, or 12 and 1, 2 or 4, not {n!r} and {octets!r}")
+    return Geometry(n, octets)
+
+
+def _join(m, outer, inner, members):
+    """Connect these ports of a component to those of the same name of the one around it."""
+    for name, member in members.items():
+        there, here = getattr(inner, name), getattr(outer, name)
+        m.d.comb += there.eq(here) if member.flow is In else here.eq(there)

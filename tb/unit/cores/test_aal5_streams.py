@@ -96,7 +96,13 @@ def test_the_longest_pdu_and_one_longer() -> None:
     source.put(pdu_beats(32 << 4, longest))
     source.put(pdu_beats(33 << 4, longer))
     last = lambda: len(sink.packets) == 2 * 1366  # noqa: E731
-    play(Node(Aal5Segmenter), [source, sink], last, most=40_000)
+    aborted = [0]
+
+    def each(io: Io, _clock: int) -> None:
+        aborted[0] = io.get("aborted")
+
+    play(Node(Aal5Segmenter), [source, sink], last, most=40_000, each=each)
+    assert aborted == [1]
     got = _cells(sink.packets)
     assert b"".join(payload for _, payload in got[:1366]) == cpcs_pdu(longest)
     assert got[-1] == (33 << 4 | 2, got[-1][1])
@@ -229,7 +235,7 @@ def test_store_forgets_and_drops() -> None:
     source, sink = PacketSource("i", rng, 0.9), PacketSink("o", rng, 0.6, ["tdest", "tuser"])
     good = []
     for k in range(30):
-        wrong = rng.choice([0, 0, 1, 12, 14, 40])
+        wrong = rng.choice([0, 0, 1, 12, 14, 29, 40])
         words = [rng.getrandbits(32) for _ in range(wrong or 13)]
         marks = rng.randrange(4), rng.getrandbits(1)
         source.put([{"tdata": word, "tdest": marks[0] if not n else k & 3, "tuser": marks[1] if not n else 0}
@@ -241,7 +247,10 @@ def test_store_forgets_and_drops() -> None:
     def each(io: Io, _clock: int) -> None:
         dropped[0] = io.get("dropped")
 
-    play(Node(CellStore, ports=4), [source, sink], lambda: source.idle and len(sink.packets) == len(good), each=each)
+    def done() -> bool:
+        return dropped[0] + len(sink.packets) == 30
+
+    play(Node(CellStore, ports=4), [source, sink], done, each=each)
     for packet, (words, marks) in zip(sink.packets, good, strict=True):
         assert [beat["tdata"] for beat in packet] == words
         assert {(beat["tdest"], beat["tuser"]) for beat in packet} == {marks}

@@ -21,6 +21,24 @@ from bentpipe_hdl.nic.options import OPTIONS as NIC_OPTIONS
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.switch.options import OPTIONS as SWITCH_OPTIONS
 
+KEYWORDS = frozenset(
+    """
+    accept_on alias always assert assign assume automatic before begin bind bins binsof bit break buf bufif0
+    byte case cell chandle checker class clocking cmos config const constraint context continue cover
+    covergroup coverpoint cross deassign default defparam design disable dist do edge else end enum event
+    eventually expect export extends extern final first_match for force foreach forever fork function generate
+    genvar global highz0 if iff ifnone implements implies import incdir include initial inout input inside
+    instance int integer interface intersect join large let liblist library local localparam logic longint
+    macromodule matches medium modport module nand negedge new nexttime nmos nor not null or output package
+    packed parameter pmos posedge primitive priority program property protected pull0 pulldown pure rand randc
+    randcase real realtime ref reg reject_on release repeat restrict return rtran scalared sequence shortint
+    signed small soft solve specify static string strong struct super supply0 sync_accept_on table tagged task
+    this throughout time timeprecision timeunit tran tri trireg type typedef union unique unsigned until
+    untyped use uwire var vectored virtual void wait wand weak while wildcard wire with within wor xnor xor
+    """.split()  # noqa: SIM905  # a list would have a line for each
+)
+"""Words of IEEE 1364-2005 and 1800-2012 that a port cannot be called in another design, without those with digits."""
+
 OTHERS: dict[str, Callable[[], Any]] = {
     "adapted": lambda: Adapted(Switch(width=32), bus="axi-lite", axi_stream=True),
     "wishbone": lambda: Adapted(CORES["sonet-terminal"].make(), bus="wishbone"),
@@ -45,6 +63,7 @@ def test_each_port_and_parameter_is_described(name: str) -> None:
     }
     assert not [port for port, row in rows.items() if not row.meaning or row.meaning.startswith("Fields")]
     assert not [parameter for parameter, meaning in made.parameters if not meaning]
+    assert not KEYWORDS & {*rows}
     assert not [rule for rule in RULES if not any(note.startswith(f"{rule}: ") for note in made.notes)]
     for text in (made.to_text(), made.to_markdown()):
         assert "As in" not in text

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import random
-from collections import deque
-from typing import Any
+
+import pytest
 
 from benches.streams import Io, Node, PacketSink, octets_of, play
 from bentpipe_hdl.cores.packets import WideToPackets
 
 
-def test_cells_that_nobody_takes_are_counted() -> None:
-    rng = random.Random(1)
-    dut = Node(WideToPackets, cells=2)
+class _Cells:
+    """Cells in these clocks."""
+
+    def __init__(self, cells: dict[int, int]) -> None:
+        self._cells, self.clock = cells, 0
+
+    def drive(self, io: Io) -> None:
+        cell = self._cells.get(self.clock)
+        io.set("valid", int(cell is not None))
+        if cell is not None:
+            io.set("cell", cell)
+            io.set("hec_error", cell & 1)
+        self.clock += 1
+
+    def sample(self, io: Io) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("room", "spacing", "takes", "left"),
+    [(2, 13, 0.0, [0, 1]), (4, 13, 1.0, [0, 1, 2, 3, 4, 5]), (4, 7, 1.0, [0, 2, 4])],
+)
+def test_cells_without_room_are_lost_whole_and_counted(room: int, spacing: int, takes: float, left: list[int]) -> None:
+    rng = random.Random(spacing)
     cells = [rng.getrandbits(416) for _ in range(6)]
-    waiting, sink, lost = deque(cells), PacketSink("o", rng, 0.0, ["tuser"]), [0]
+    given, sink, lost = (
+        _Cells({spacing * k: cell for k, cell in enumerate(cells)}),
+        PacketSink("o", rng, takes, ["tuser"]),
+        [0],
+    )
 
-    class Cells:
-        def drive(self, io: Io) -> None:
-            self.now: Any = None
-            if self.clock % 13 == 0 and waiting:
-                self.now = waiting.popleft()
-                io.set("cell", self.now)
-                io.set("hec_error", len(waiting) & 1)
-            io.set("valid", int(self.now is not None))
-            self.clock += 1
+    def each(io: Io, clock: int) -> None:
+        lost[0] = io.get("lost")
+        if clock == 120:
+            sink.rate = 1.0
 
-        def sample(self, io: Io) -> None:
-            lost[0] = io.get("lost")
-            if not waiting and self.clock > 120:
-                sink.rate = 1.0
-
-        clock = 0
-
-    play(dut, [Cells(), sink], lambda: len(sink.packets) == 2)
-    assert lost[0] == 4
-    for packet, cell, error in zip(sink.packets, cells, (1, 0), strict=False):
-        assert packet[0]["tdata"] == cell >> 384
-        assert octets_of(packet[1:]) == (cell & (1 << 384) - 1).to_bytes(48, "little")
-        assert packet[0]["tuser"] == error
+    play(
+        Node(WideToPackets, cells=room),
+        [given, sink],
+        lambda: given.clock > 120 and len(sink.packets) == len(left),
+        each=each,
+    )
+    assert lost[0] == 6 - len(left)
+    for packet, k in zip(sink.packets, left, strict=True):
+        assert packet[0]["tdata"] == cells[k] >> 384
+        assert octets_of(packet[1:]) == (cells[k] & (1 << 384) - 1).to_bytes(48, "little")
+        assert packet[0]["tuser"] == cells[k] & 1

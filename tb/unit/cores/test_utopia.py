@@ -10,7 +10,7 @@ import pytest
 
 from benches.streams import Io, Node, PacketSink, PacketSource, cell_words, octets_of, play
 from bentpipe_hdl.cores.utopia import UtopiaAtm, UtopiaPhy
-from models.utopia import AtmReceiver, AtmSender, PhyModel
+from models.utopia import AtmReceiver, AtmSender, PhyModel, cell_of_bus
 
 Cells = list[tuple[int, bytes]]
 
@@ -53,8 +53,8 @@ PHY_OUT = ("tx_clav", "rx_clav", "rx_data", "rx_soc", "rx_prty", "rx_oe")
 def test_atm_side(bits: int, phys: int, rates: tuple[float, float]) -> None:
     rng = random.Random(f"{bits} {phys}")
     dut = Node(UtopiaAtm, bits=bits, phys=phys)
-    to = {phy: _cells(rng, 40 // phys + 1) for phy in range(phys)}
-    back = {phy: _cells(rng, 40 // phys + 2) for phy in range(phys)}
+    to = {phy: _cells(rng, 24 // phys + 1) for phy in range(phys)}
+    back = {phy: _cells(rng, 24 // phys + 2) for phy in range(phys)}
     # Faults in cells that others follow: at any word
     faults = {(phy, 0): (rng.randrange(27), rng.choice(["parity", "soc"])) for phy in range(0, phys, 2)}
     model = PhyModel(bits, range(phys), rng, back, faults=faults)
@@ -135,7 +135,7 @@ class _Shared:
 def test_phy_side(bits: int, addresses: list[int], cells: int, rate: float) -> None:
     rng = random.Random(f"{bits} {addresses}")
     bus = _Shared(addresses, bits=bits, cells=cells)
-    to, back = ({address: _cells(rng, 30) for address in addresses} for _ in range(2))
+    to, back = ({address: _cells(rng, 20) for address in addresses} for _ in range(2))
     faults = {
         (a, n): (rng.randrange(1, 26), kind) for a in addresses for n, kind in ((3, "parity"), (9, "soc"), (10, "soc"))
     }
@@ -149,8 +149,8 @@ def test_phy_side(bits: int, addresses: list[int], cells: int, rate: float) -> N
     errors = [0]
 
     def done() -> bool:
-        took = all(len(sink.packets) == 27 for sink in sinks)
-        return took and all(len(cells) == 30 for cells in receiver.cells.values())
+        took = all(len(sink.packets) == 17 for sink in sinks)
+        return took and all(len(cells) == 20 for cells in receiver.cells.values())
 
     def each(io: Any, _clock: int) -> None:
         errors[0] = io.get("errors")
@@ -160,3 +160,56 @@ def test_phy_side(bits: int, addresses: list[int], cells: int, rate: float) -> N
     assert [[_got(packet) for packet in sink.packets] for sink in sinks] == [*good.values()]
     assert receiver.cells == back
     assert errors[0] == 3 * len(addresses)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_phy_alone_on_its_bus_gives_cells_back_to_back(bits: int) -> None:
+    """With one PHY its address may stay on the bus, so that RxClav is its status in each clock."""
+    rng = random.Random(bits)
+    cells, size = _cells(rng, 3), 53 if bits == 8 else 27
+    node, source = Node(UtopiaPhy, bits=bits), PacketSource("i", rng)
+    _put(source, cells)
+    words: list[int] = []
+    clav: list[int] = []
+
+    def each(io: Any, clock: int) -> None:
+        if io.get("rx_oe") and io.get("rx_soc") + len(words):
+            words.append(io.get("rx_data"))
+            assert io.get("rx_soc") == (len(words) % size == 1)
+        clav.append(io.get("rx_clav"))
+        io.set("rx_enb_n", int(clock < 60))
+
+    node.set("rx_enb_n", 1)
+    play(node, [source], lambda: len(words) == 3 * size, each=each)
+    assert [cell_of_bus(words[k : k + size], bits) for k in range(0, 3 * size, size)] == cells
+    first = len(clav) - 3 * size  # the clock of the first word
+    assert clav[first : first + 2 * size] == [1] * (2 * size)  # another cell waits behind the first and the second
+    assert clav[first + 2 * size :] == [0] * size
+
+
+def test_reset_within_cells() -> None:
+    """After a reset, wherever in a cell, the PHY is as new."""
+    rng = random.Random(5)
+    bus = _Shared([3], bits=8, cells=4)
+    for round_ in range(6):
+        to, back = {3: _cells(rng, 8)}, _cells(rng, 8)
+        sender, receiver = AtmSender(8, to, rng, pause=0.02), AtmReceiver(8, [3], rng)
+        source, sink = PacketSource("0_i", rng, 0.9), PacketSink("0_o", rng, 0.9)
+        _put(source, back)
+        ends, stop = [_End(sender, PHY_OUT), _End(receiver, PHY_OUT), source, sink], rng.randrange(100, 500)
+
+        def done(sink: Any = sink, receiver: Any = receiver) -> bool:
+            return len(sink.packets) == 8 and len(receiver.cells[3]) == 8
+
+        clocks = iter(range(10_000))
+        last = round_ == 5
+        play(bus, ends, done if last else lambda clocks=clocks, stop=stop: next(clocks) == stop)
+        for got, given in (([_got(packet) for packet in sink.packets], to[3]), (receiver.cells[3], back)):
+            assert got == given[: len(got)]
+            assert len(got) == 8 or not last
+        bus.set("rst", 1)
+        bus.set("0_i_tvalid", 0)
+        bus.set("tx_enb_n", 1)
+        bus.set("rx_enb_n", 1)
+        bus.edge()
+        bus.set("rst", 0)
