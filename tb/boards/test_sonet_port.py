@@ -7,7 +7,7 @@ import random
 import pytest
 
 from benches.streams import Io, Node, PacketSink, PacketSource, cell_words, octets_of, play
-from bentpipe_hdl.cores.sonet import SonetPort
+from bentpipe_hdl.cores.sonet import SonetDeframer, SonetPort
 from models.sonet.frame import ModelFramer, ModelReceiver
 from models.sonet.tc import CellSource
 
@@ -66,3 +66,38 @@ def test_cells_to_and_from_a_line(n: int, octets: int, rate: float, takes: float
     first = back.index(came[0])
     assert len(came) > 60
     assert came == back[first : first + len(came)]
+
+
+@pytest.mark.parametrize(("n", "octets"), [(3, 1), (12, 4)])
+def test_latency_of_a_received_cell(n: int, octets: int) -> None:
+    """The guides of terminal and deframer state it: from the word with a cell's last octet to the packet's first."""
+    rng = random.Random(n)
+    cells = [(0x500).to_bytes(4, "big") + rng.randbytes(48) for _ in range(400 * n // 3)]
+    number = 300 * n // 3
+
+    def line(sent: list[bytes]) -> bytes:
+        framer = ModelFramer(n, CellSource(sent))
+        return b"".join(framer.frame() for _ in range(8))
+
+    other = [*cells]
+    other[number] = other[number][:-1] + bytes([other[number][-1] ^ 1])
+    given, changed = line(cells), line(other)
+    last = next(k for k, pair in enumerate(zip(given, changed, strict=True)) if pair[0] != pair[1]) // octets
+    found = []
+    for make, name in ((SonetPort, "line_in"), (SonetDeframer, "line")):
+        seen, words = list[int](), 0
+        node = Node(make, n=n, octets=octets)
+        for port in ("enable", "signal", "o_tready"):
+            if port != "enable" or make is SonetPort:
+                node.set(port, 1)
+        for clock in range(last + 100):
+            at = clock * octets
+            node.set(name, int.from_bytes(given[at : at + octets], "little"))
+            node.settle()
+            if node.get("o_tvalid"):
+                if words % 13 == 1 and node.get("o_tdata") == int.from_bytes(cells[number][4:8], "little"):
+                    seen.append(clock - 1)
+                words += 1
+            node.edge()
+        found.append(seen[0] - last)
+    assert found == [26, 26]

@@ -59,7 +59,7 @@ class SonetPort(wiring.Component):
     Handshake: AXI4-Stream for cells; a line cannot be stopped, so that received cells are lost if ``o_tready`` stays
     low. The line has no handshake but ``enable``.
 
-    Latency: a cell leaves one to two cell times after its last word was taken; a received cell's first word is there 9
+    Latency: a cell leaves one to two cell times after its last word was taken; a received cell's first word is there 26
     clocks after the word with its last octet.
 
     Source: GR-253 clauses 3 and 6.2.1 (frames, pointers, alarms), I.432.1 clauses 4.3 and 7.3 (cells, HEC).
@@ -198,7 +198,7 @@ class SonetDeframer(wiring.Component):
     Handshake: none at the line: a word is taken in each clock. AXI4-Stream for cells; they are lost if ``o_tready``
     stays low.
 
-    Latency: overhead is in ``received`` with its strobe, at the end of its row. A cell's first word is there 9 clocks
+    Latency: overhead is in ``received`` with its strobe, at the end of its row. A cell's first word is there 26 clocks
     after the word with its last octet.
 
     Source: GR-253 clauses 3 and 6.2.1 (frames, pointers, BIP, alarms), I.432.1 clause 4.3 (cells).

@@ -97,8 +97,8 @@ class Nic(wiring.Component):
     Handshake: cells have no back-pressure; a cell in a tick each way. A post is held until ``post_taken``; ``fetch``
     has to be answered. What is received has to be taken at once.
 
-    Latency: in ticks. A cell decided on in tick T goes out in tick T+1. At 416 bits a received cell is at ``rx_*`` a
-    clock after it came, at 32 bits 14 to 28 clocks after.
+    Latency: in ticks. A cell decided on in tick T goes out in tick T+1. A received cell is at ``rx_*`` a clock after
+    it came at 416 bits, each of its words 14 clocks after at 32.
 
     Source: I.363.5 (AAL5), I.371 (pacing), I.361 (header), I.610 (single cells).
     """
