@@ -172,7 +172,7 @@ def _terminal(octets: int) -> Callable[[random.Random, int], Ends]:
 
 def _framer(rng: random.Random, clocks: int) -> Ends:
     strobes = dict.fromkeys(("increment", "decrement", "jump"), (1, 0.001))
-    more = {"j0": (8, 0.1), "overhead": (200, 0.01), "rei_l": (8, 0.1), "target": (9, 0.1), "faults": (10, 0.0002)}
+    more = {"j0": (8, 0.1), "overhead": (194, 0.01), "rei_l": (8, 0.1), "target": (9, 0.1), "faults": (10, 0.0002)}
     return _Random(rng, **more, **strobes, drift=(20, 0.01)), _cells(rng, clocks, 0.9)
 
 
@@ -239,9 +239,7 @@ CORE_NODES: dict[str, CoreNode] = {
     "sonet-terminal": CoreNode("sonet-terminal", _terminal(1), bus="wishbone"),
     "sonet-terminal-12c": CoreNode("sonet-terminal", _terminal(4), {"n": 12, "octets": 4}, bus="wishbone"),
     "sonet-framer": CoreNode("sonet-framer", _framer),
-    "sonet-deframer": CoreNode(
-        "sonet-deframer", lambda rng, clocks: (_Line(rng, clocks, "line"), _Random(rng, signal=(1, 0.0002)))
-    ),
+    "sonet-deframer": CoreNode("sonet-deframer", _deframer, busy=100),
     "hec": CoreNode("hec", lambda rng, _: (_Random(rng, tx_header=(32, 0.5), rx_valid=(1, 0.5), rx_octets=(40, 0.5)),)),
     "gcra": CoreNode("gcra", _gcra, {"vcs": 8}),
     "gcra-416": CoreNode("gcra", _gcra, {"vcs": 8, "width": 416}),

@@ -61,13 +61,14 @@ class _WithReset(wiring.Component):
 
 
 class _Port:
-    def __init__(self, values: dict[str, int], name: str):
-        self._values, self._name = values, name
+    def __init__(self, values: dict[str, int], name: str, width: int):
+        self._values, self._name, self._width = values, name, width
 
     def get(self) -> int:
         return self._values[self._name]
 
     def set(self, value: int) -> None:
+        assert 0 <= value < 1 << self._width  # Amaranth's simulator would take it as it is
         self._values[self._name] = value
 
 
@@ -82,7 +83,7 @@ class _Recorder:
         self.inputs = {name: len(value) for name, value in found.items() if flows[name] == "Input"}
         self.outputs = {name: len(value) for name, value in found.items() if flows[name] != "Input"}
         self._values = dict.fromkeys(found, 0)
-        self.ports = {name: _Port(self._values, name) for name in found}
+        self.ports = {name: _Port(self._values, name, len(value)) for name, value in found.items()}
         self.given: list[int] = []
         self.got: list[int] = []
         for _ in range(RESET):
