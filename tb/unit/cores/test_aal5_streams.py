@@ -113,7 +113,7 @@ class _Pair:
     """Segmenter and reassembler, one behind the other; ``o`` is the reassembler's, all else the segmenter's."""
 
     def __init__(self) -> None:
-        self.tx, self.rx = Node(Aal5Segmenter), Node(Aal5Reassembler, vcs=2)
+        self.tx, self.rx = Node(Aal5Segmenter), Node(Aal5Reassembler, vcs=4, limit=9)
 
     def get(self, name: str) -> int:
         return (self.rx if name.startswith("o_") else self.tx).get(name)

@@ -98,18 +98,18 @@ def _latency(component: Node, packets: list[list[dict[str, int]]], words: int) -
 
 def test_latencies_of_streams() -> None:
     cell = [{"tdata": word} for word in cell_words(32 << 4, bytes(48))]
-    went, came = _latency(Node(CellStore), [cell], 13)
+    went, came = _latency(Node(CellStore, ports=4), [cell], 13)
     assert came[0] - went[12] == 1
     went, came = _latency(Node(Aal5Segmenter), [pdu_beats(0, bytes(480))], 13)
     assert came[0] - went[0] == 13
-    # The core's tick is under way when the cell comes: each of its 13 clocks, by words dropped before
-    cells = [[*([[{"tdata": 0}]] * wait), cell] for wait in range(0, 13, 3)]
-    found = [_latency(Node(Aal5Reassembler, vcs=2), each, 12) for each in cells]
+    # The core's tick is under way when the cell comes: each of its 13 clocks, by words dropped before, once tables are cleared
+    cells = [[*([[{"tdata": 0}]] * wait), cell] for wait in range(30, 43, 3)]
+    found = [_latency(Node(Aal5Reassembler, vcs=4, limit=9), each, 12) for each in cells]
     assert {came[0] - went[-1] for went, came in found} <= {*range(18, 31)}
 
 
-@pytest.mark.parametrize(("bits", "first", "each"), [(8, 5, 57), (16, 5, 31)])
-def test_latency_of_utopia(bits: int, first: int, each: int) -> None:
+@pytest.mark.parametrize(("bits", "phys", "each"), [(8, 3, 57), (16, 31, 31)])
+def test_latency_of_utopia(bits: int, phys: int, each: int) -> None:
     rng = random.Random(1)
     source, taken, words = PacketSource("i", rng), _Clocks("i"), list[int]()
     for _ in range(3):
@@ -120,6 +120,6 @@ def test_latency_of_utopia(bits: int, first: int, each: int) -> None:
         if io.get("tx_soc"):
             words.append(clock)
 
-    play(Node(UtopiaAtm, bits=bits), [source, taken], lambda: len(words) == 3, each=sees)
-    assert words[0] - taken.taken[12] == first
+    play(Node(UtopiaAtm, bits=bits, phys=phys), [source, taken], lambda: len(words) == 3, each=sees)
+    assert words[0] - taken.taken[12] == 5
     assert words[2] - words[1] == each

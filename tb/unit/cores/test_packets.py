@@ -29,10 +29,9 @@ class _Cells:
 
 
 @pytest.mark.parametrize(
-    ("room", "spacing", "takes", "left"),
-    [(2, 13, 0.0, [0, 1]), (4, 13, 1.0, [0, 1, 2, 3, 4, 5]), (4, 7, 1.0, [0, 2, 4])],
+    ("spacing", "takes", "left"), [(13, 0.0, [0, 1, 2, 3]), (13, 1.0, [0, 1, 2, 3, 4, 5]), (7, 1.0, [0, 2, 4])]
 )
-def test_cells_without_room_are_lost_whole_and_counted(room: int, spacing: int, takes: float, left: list[int]) -> None:
+def test_cells_without_room_are_lost_whole_and_counted(spacing: int, takes: float, left: list[int]) -> None:
     rng = random.Random(spacing)
     cells = [rng.getrandbits(416) for _ in range(6)]
     given, sink, lost = (
@@ -47,7 +46,7 @@ def test_cells_without_room_are_lost_whole_and_counted(room: int, spacing: int, 
             sink.rate = 1.0
 
     play(
-        Node(WideToPackets, cells=room),
+        Node(WideToPackets),
         [given, sink],
         lambda: given.clock > 120 and len(sink.packets) == len(left),
         each=each,
