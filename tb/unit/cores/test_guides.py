@@ -102,7 +102,7 @@ def test_latencies_of_streams() -> None:
     assert came[0] - went[12] == 1
     went, came = _latency(Node(Aal5Segmenter), [pdu_beats(0, bytes(480))], 13)
     assert came[0] - went[0] == 13
-    # The core's tick is under way when the cell comes: each of its 13 clocks, by words dropped before, once tables are cleared
+    # Once tables are cleared: the core's tick is under way when the cell comes, by words dropped before
     cells = [[*([[{"tdata": 0}]] * wait), cell] for wait in range(30, 43, 3)]
     found = [_latency(Node(Aal5Reassembler, vcs=4, limit=9), each, 12) for each in cells]
     assert {came[0] - went[-1] for went, came in found} <= {*range(18, 31)}
