@@ -38,7 +38,8 @@ demo: $(VENV)/.runtime ## a published result, whole: a gigabyte by TCP over an O
 test: $(VENV)/.test ## the default tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-board: $(VENV)/.test $(VENV)/.litex ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it (minutes)
+test-board: $(VENV)/.test $(VENV)/.litex $(VENV)/.fusesoc ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it; exported cores in other designs (minutes)
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
 
 test-netlist: $(VENV)/.test $(VENV)/.synth ## interface, switch, link and bridge after synthesis for an ECP5, beside their RTL; models of its cells (minutes)
@@ -107,6 +108,7 @@ docs: $(VENV)/.docs ## the documentation, as HTML in build/docs
 	@echo "Documentation: build/docs/index.html"
 
 docs-check: $(VENV)/.test ## whether the manual's commands, Python and TOML work as they stand (minutes); ARGS='--long' ARGS='tutorial.md'
+	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m manual $(ARGS)
 
 docs-figures: $(VENV)/.runtime ## the pictures of the catalogue's page, of real runs: half an hour to an hour; QUICK=1 of shortened ones

@@ -154,7 +154,8 @@ def docstrings(source: str) -> list[str]:
 def pages() -> dict[str, str]:
     """Return the pages under the rules by path; ``coverage.md`` is written by ``make coverage``."""
     paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-    kept = [path for path in paths if "_generated" not in path.parts and path.name != "coverage.md"]
+    made = ROOT / "docs/_generated", ROOT / "docs/cores"
+    kept = [path for path in paths if path.parent not in made and path.name != "coverage.md"]
     return {str(path.relative_to(ROOT)): path.read_text() for path in kept}
 
 

@@ -13,6 +13,8 @@ import messages
 
 from bentpipe.manual import keys, words
 from bentpipe.manual.markdown import table as _table
+from bentpipe_hdl.cores import CORES
+from bentpipe_hdl.cores.guide import guide
 
 __all__ = ["Parameter", "experiments", "parameters", "summary", "write_all"]
 
@@ -212,9 +214,41 @@ def summary() -> str:
     return _table(("experiment", "subject", "source", "simulates at most"), rows)
 
 
+def cores() -> dict[str, str]:
+    """Return the port guide of each exported core, a page by name."""
+    pages = {}
+    for core in CORES.values():
+        component = core.make()
+        component._MustUse__silence = True  # it is not elaborated, of which Amaranth would warn
+        parameters = [f"{name} = {int(value)}" for name, value in core.parameters.items()]
+        pages[core.name] = guide(core.name, component, parameters).to_markdown() + _NEXT
+    return pages
+
+
+_NEXT = """
+Export it with `bentpipe rtl`, `--guide` prints this page for other parameters. Next:
+[use one core in your design](../own-design.md).
+"""
+
+
+def core_table() -> str:
+    """Return the table of exported cores."""
+    rows = [
+        (f"[`{core.name}`](cores/{core.name}.md)", core.title,
+         ", ".join(f"`{name}={int(value)}`" for name, value in core.parameters.items()) or "none")
+        for core in CORES.values()
+    ]  # fmt: skip
+    return _table(("core", "function", "parameters, with defaults"), rows)
+
+
 def write_all(folder: Path) -> None:
-    """Write every generated part to ``folder``."""
+    """Write every generated part to ``folder``, and pages that are whole to a folder beside it."""
     folder.mkdir(exist_ok=True)
+    guides = folder.parent / "cores"
+    guides.mkdir(exist_ok=True)
+    for name, text in cores().items():
+        (guides / f"{name}.md").write_text(text)
+    (folder / "cores.md").write_text(core_table())
     (folder / "experiments.md").write_text(summary())
     for name, text in experiments().items():
         (folder / f"experiments-{name}.md").write_text(text)

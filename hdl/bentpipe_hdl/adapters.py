@@ -14,7 +14,7 @@ from .registers import ADDR_BITS
 
 __all__ = [
     "Adapted", "AxiLiteSignature", "AxiLiteToCsr", "AxiStreamSignature", "AxiStreamToCells", "CellsToAxiStream",
-    "WishboneSignature", "WishboneToCsr",
+    "WishboneSignature", "WishboneToCsr", "check_cells",
 ]  # fmt: skip
 
 READ_CLOCKS = 4
@@ -28,11 +28,16 @@ class AxiStreamSignature(wiring.Signature):
 
     Members
     -------
-    tvalid, tready, tlast : Out(1), In(1), Out(1)
+    tvalid : Out(1)
+        A word is there; it stays until it is taken.
+    tready : In(1)
+        The word is taken at the clock's edge.
     tdata : Out(32)
-        The header is a number: ``gfc<<28 | vpi<<20 | vci<<4 | pti<<1 | clp``.
+        The word. The header is a number: ``gfc<<28 | vpi<<20 | vci<<4 | pti<<1 | clp``.
     tkeep : Out(4)
-        All ones.
+        All ones; that of an input is ignored.
+    tlast : Out(1)
+        The word is the cell's last, the thirteenth.
     tdest : Out
         The port, of a node with several.
     tuser : Out(1)
@@ -59,8 +64,22 @@ class WishboneSignature(wiring.Signature):
 
     Members
     -------
-    adr, dat_w, sel, we, cyc, stb : Out
-    dat_r, ack, err : In
+    adr : Out(20)
+        Address of a word.
+    dat_w : Out(32)
+        Data to be written.
+    dat_r : In(32)
+        Data read, with ``ack``.
+    sel : Out(4)
+        Octets; all ones for a write.
+    we : Out(1)
+        Write.
+    cyc, stb : Out(1)
+        A cycle; both stay high until ``ack`` or ``err``.
+    ack : In(1)
+        The cycle ends.
+    err : In(1)
+        The cycle ends and did nothing: a write of some octets of a word.
     """
 
     def __init__(self):
@@ -84,8 +103,16 @@ class AxiLiteSignature(wiring.Signature):
 
     Members
     -------
-    awvalid, awready, awaddr; wvalid, wready, wdata, wstrb; bvalid, bready, bresp
-    arvalid, arready, araddr; rvalid, rready, rdata, rresp
+    awvalid, awready, awaddr : Out(1), In(1), Out(22)
+        Address of a write, of an octet; taken together with its data.
+    wvalid, wready, wdata, wstrb : Out(1), In(1), Out(32), Out(4)
+        Data of a write; ``wstrb`` is all ones.
+    bvalid, bready, bresp : In(1), Out(1), In(2)
+        Response of a write: OKAY, or SLVERR of some octets of a word.
+    arvalid, arready, araddr : Out(1), In(1), Out(22)
+        Address of a read, of an octet.
+    rvalid, rready, rdata, rresp : In(1), Out(1), In(32), In(2)
+        Data read; the response is OKAY.
     """
 
     def __init__(self):
@@ -122,7 +149,7 @@ class CellsToAxiStream(wiring.Component):
     """
 
     def __init__(self, *, ports=1, cells=4):
-        _check_cells(cells)
+        check_cells(cells)
         self._ports, self._cells = ports, cells
         super().__init__({"i": In(CellSignature(NARROW, ports)), "o": Out(AxiStreamSignature(ports)), "lost": Out(32)})
 
@@ -194,7 +221,7 @@ class AxiStreamToCells(wiring.Component):
     """
 
     def __init__(self, *, ports=1, cells=4):
-        _check_cells(cells)
+        check_cells(cells)
         self._ports, self._cells = ports, cells
         super().__init__(
             {
@@ -347,9 +374,16 @@ class Adapted(wiring.Component):
 
     Members
     -------
-    i, o : In(AxiStreamSignature), Out(AxiStreamSignature)
-        With ``axi_stream``; there are ``dropped`` and ``lost``, too, as of the adapters.
+    i : In(AxiStreamSignature)
+        With ``axi_stream``: cells that come in, one a tick at most.
+    o : Out(AxiStreamSignature)
+        With ``axi_stream``: cells that go out.
+    dropped : Out(32)
+        With ``axi_stream``: packets dropped, because they have not 13 words; wraps.
+    lost : Out(32)
+        With ``axi_stream``: cells of the node dropped, because four wait for ``o_tready``; wraps.
     csr : In
+        The registers, by the bus that is chosen.
     … : as the node has it
 
     Raises
@@ -364,6 +398,7 @@ class Adapted(wiring.Component):
         if axi_stream and ("i" not in node.signature.members or getattr(node, "width", None) != NARROW):
             raise ValueError("only nodes with cells of 32 bits in and out have adapters to AXI4-Stream")
         self._node, self._bus, self._axi_stream = node, bus, axi_stream
+        self.registers = getattr(node, "registers", None)
         members = dict(node.signature.members.items())
         if bus:
             members["csr"] = In(_BUSES[bus][0]())
@@ -371,6 +406,16 @@ class Adapted(wiring.Component):
             stream = AxiStreamSignature(node.i.signature.ports)
             members |= {"i": In(stream), "o": Out(stream), "dropped": Out(32), "lost": Out(32)}
         super().__init__(members)
+
+    @property
+    def adapts(self):
+        """The node, whose description is that of the whole."""
+        return self._node
+
+    @property
+    def documented_by(self):
+        """Classes that describe ports of the node."""
+        return (type(self._node), *getattr(self._node, "documented_by", ()))
 
     def elaborate(self, platform):
         m = Module()
@@ -402,6 +447,7 @@ class Adapted(wiring.Component):
         return m
 
 
-def _check_cells(cells):
+def check_cells(cells):
+    """Raise ValueError unless ``cells`` is a number of cells that an adapter's memory can have."""
     if cells not in [1 << k for k in range(1, 11)]:
         raise ValueError(f"cells must be a power of two from 2 to 1024, not {cells!r}")

@@ -25,10 +25,15 @@ class CsrSignature(wiring.Signature):
     Members
     -------
     addr : Out(20)
+        Address of a word, with ``w_en`` or ``r_en``.
     w_en : Out(1)
+        Write, for one clock; the register has the value behind its edge.
     w_data : Out(32)
+        Data to be written.
     r_en : Out(1)
+        Read, for one clock.
     r_data : In(32)
+        Data read, from the fourth clock after that with ``r_en`` on; it stays.
     """
 
     def __init__(self):

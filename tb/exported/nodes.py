@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from benches.ticks import Cell, Script
+from benches.ticks import Cell, Script, play
 from bentpipe_hdl.bit_errors import scale_of
 from bentpipe_hdl.kinds import registers_of
 from bentpipe_hdl.lookup_table import lookup_table
@@ -26,15 +26,21 @@ VCS, PORTS, CELLS = 8, 3, 24
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the check: kind and shape as of ``bentpipe rtl``; ``script(rng, ticks)`` gives its traffic."""
+    """A node of the check: kind and shape as of ``bentpipe rtl``; ``script(rng, ticks)`` gives its traffic, with which
+    its outputs change once in ``busy`` clocks."""
 
     kind: str
     script: Callable[[random.Random, int], Script]
     shape: dict[str, int] = field(default_factory=dict)
     width: int = 32
+    busy: int = 8
 
     def component(self) -> Any:
         return Shape.of(self.kind, **self.shape).component(self.width)
+
+    def play(self, recorder: Any, rng: random.Random, clocks: int, seed: int) -> None:
+        """Give it its traffic for about so many clocks."""
+        play(self.script(rng, clocks // 13), recorder, self.width, seed)
 
 
 def _frames(rng: random.Random, ticks: int, places: list[tuple[int, int, int]]) -> dict[int, Cell]:

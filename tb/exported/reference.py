@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 from amaranth.hdl import Module, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from benches.compiled import Compiled
-from benches.ticks import play
 from bentpipe_hdl.amaranth_private import Simulated, ports
-from exported.nodes import Node
 
 __all__ = ["RESET", "Trace", "trace"]
 
@@ -64,13 +61,14 @@ class _WithReset(wiring.Component):
 
 
 class _Port:
-    def __init__(self, values: dict[str, int], name: str):
-        self._values, self._name = values, name
+    def __init__(self, values: dict[str, int], name: str, width: int):
+        self._values, self._name, self._width = values, name, width
 
     def get(self) -> int:
         return self._values[self._name]
 
     def set(self, value: int) -> None:
+        assert 0 <= value < 1 << self._width  # Amaranth's simulator would take it as it is
         self._values[self._name] = value
 
 
@@ -85,7 +83,7 @@ class _Recorder:
         self.inputs = {name: len(value) for name, value in found.items() if flows[name] == "Input"}
         self.outputs = {name: len(value) for name, value in found.items() if flows[name] != "Input"}
         self._values = dict.fromkeys(found, 0)
-        self.ports = {name: _Port(self._values, name) for name in found}
+        self.ports = {name: _Port(self._values, name, len(value)) for name, value in found.items()}
         self.given: list[int] = []
         self.got: list[int] = []
         for _ in range(RESET):
@@ -117,9 +115,16 @@ class _Recorder:
         return row
 
 
-def trace(node: Node, clocks: int, seed: int) -> Trace:
+class Traced(Protocol):
+    """A component with its traffic."""
+
+    def component(self) -> Any: ...
+    def play(self, recorder: Any, rng: random.Random, clocks: int, seed: int) -> None: ...
+
+
+def trace(node: Traced, clocks: int, seed: int) -> Trace:
     """Return the trace of a node in its traffic; ``clocks`` of it."""
     rng = random.Random(seed)
     recorder = _Recorder(node.component(), rng)
-    play(node.script(rng, clocks // 13), cast(Compiled, recorder), node.width, seed)
+    node.play(recorder, rng, clocks, seed)
     return Trace(recorder.inputs, recorder.outputs, recorder.given[:clocks], recorder.got[:clocks])

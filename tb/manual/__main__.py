@@ -77,7 +77,7 @@ class _Page:
             tree = ast.parse(textwrap.dedent(block.text))
             if kind != "part":
                 os.chdir(self._folder)
-                exec(compile(tree, block.page, "exec"), self._names)
+                exec(compile(tree, block.page, "exec", dont_inherit=True), self._names)
         except Exception as error:  # whatever a page's code raises is the finding
             return f"{type(error).__name__}: {error}"
         return None

@@ -137,7 +137,18 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
     capsys.readouterr()
     for arguments, said in (
         (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: cannot be written: No such file or directory"),
-        (["hub"], "no kind of node is called 'hub'"),
+        (["hub"], "no core is called 'hub'; there are nic, switch,"),
+        ([], "name a core, or --list"),
+        (["hec", "--bus", "wishbone"], "--bus: the core hec has no registers"),
+        (["hec", "--registers"], "--registers: the core hec has no registers"),
+        (["hec", "--shape", "n=3"], "the core hec has no parameter 'n'; it has none"),
+        (["gcra", "--shape", "vcs=x"], "--shape: expected NAME=N"),
+        (["gcra", "--axi-stream"], "--axi-stream: it is for nodes"),
+        (["gcra", "--width", "8"], "--width must be 32 or 416 bits, not 8"),
+        (["sonet-terminal", "--shape", "octets=2"], "n and octets must be 3 and 1, or 12 and 1, 2 or 4, not 3 and 2"),
+        (["utopia-phy", "--shape", "bits=9"], "bits must be 8 or 16, not 9"),
+        (["utopia-atm", "--shape", "phys=32"], "phys must be 1 to 31, not 32"),
+        (["hec", "--fusesoc"], "give it a name with -o FILE.v"),
         (["link", "--width", "64"], "--width must be 32 or 416 bits, not 64"),
         (["sonet", "--width", "32"], "--width must be 416 bits, not 32"),
         (["link", "--width", "416", "--axi-stream"], "only nodes with cells of 32 bits in and out have adapters"),
@@ -160,6 +171,23 @@ def test_a_node_is_written_with_other_buses(monkeypatch, capsys):
     assert {"csr_awaddr", "i_tdata", "o_tready", "lost", "time_now"} <= set(capsys.readouterr().out.split())
     assert main(["rtl", "nic", "--bus", "wishbone"]) == 0
     assert {"csr_dat_w", "i_word", "post_valid"} <= set(capsys.readouterr().out.split())
+
+
+def test_a_core_has_a_guide_registers_and_a_core_file(tmp_path, capsys):
+    assert main(["rtl", "--list"]) == 0
+    assert "aal5-reassembler  AAL5 cells of several VCs to packets" in capsys.readouterr().out
+    assert main(["rtl", "gcra", "--guide", "--bus", "wishbone"]) == 0
+    guide = capsys.readouterr().out
+    assert "Data to be written." in guide and "csr_dat_w" in guide and "Latency: none at 416 bits" in guide
+    assert main(["rtl", "gcra", "--registers"]) == 0
+    assert "police_rate" in capsys.readouterr().out
+    file = tmp_path / "hec.v"
+    assert main(["rtl", "hec", "--fusesoc", "-o", str(file)]) == 0
+    assert "module bentpipe_hec(" in file.read_text()
+    assert "    files: [hec.v]" in file.with_suffix(".core").read_text()
+    file.unlink()
+    assert main(["rtl", "hec", "--fusesoc", "-o", str(file)]) == 2
+    assert f"{file.with_suffix('.core')}: already exists" in capsys.readouterr().err
 
 
 def test_parts_of_a_shape_are_options(capsys):

@@ -83,6 +83,12 @@ class Link(wiring.Component):
     -----
     Counters wrap at 2**32. A cell that finds the delay memory full is lost and counted. At 32 bits ``idle`` is low for
     16 clocks after reset; errors are to be switched on after that.
+
+    Handshake: cells have no back-pressure; a cell in a tick each way.
+
+    Latency: in ticks. A cell of tick T comes out in tick T+1, or ``DELAY`` later with delay memory.
+
+    Source: I.432.1 clause 4.3.2 (HEC).
     """
 
     def __init__(self, *, width=WIDE, **shape):
@@ -96,6 +102,11 @@ class Link(wiring.Component):
         )
         passing = {"passed": In(32), "room": Out(ROOM_BITS)} if self.lets_pass else {}
         super().__init__({**node_members(width, 1), "csr": In(CsrSignature()), "error": Out(1), **more, **passing})
+
+    @property
+    def documented_by(self):
+        """Classes that describe ports of options."""
+        return tuple(type(plugin) for plugin in plugins_of(self.options))
 
     def elaborate(self, platform):
         m = Module()

@@ -66,7 +66,7 @@ class Nic(wiring.Component):
         The faces of a node; a cell decided on in tick T goes out in tick T+1.
     o_end : Out
         With a cell in ``o`` (narrow: with its header): the tick in which its last bit leaves, by the line's clock.
-    post_valid, post_vc, post_length, post_uu, post_cpi : In
+    post_valid, post_vc, post_length, post_uu, post_cpi, post_taken : In, Out
         A PDU to send; to be held until ``post_taken``, which comes with the end of a tick. A post for a busy VC or
         of length 0 is taken, counted in ``TX_REFUSED`` and forgotten.
     fetch, fetch_vc : Out
@@ -81,7 +81,8 @@ class Nic(wiring.Component):
         The last cell of this VC's PDU has been chosen for the line; the VC can be posted to again.
     rx_valid, rx_vc, rx_index : Out
         48 octets (416 bits), or one word of 12 (32 bits), of cell ``rx_index`` of a PDU of VC ``rx_vc``.
-    rx_payload : Out(384), or rx_word : Out(32)
+    rx_payload : Out(384), rx_word : Out(32)
+        Those octets, first octet in the low bits; one or the other by the width.
     rx_last, rx_status, rx_length, rx_uu, rx_cpi, rx_efci : Out
         With the PDU's last cell (its last word), or alone where that was dropped or the PDU given up: verdict, length
         field, UU, CPI.
@@ -91,7 +92,15 @@ class Nic(wiring.Component):
     Notes
     -----
     Counters wrap at 2**32. After reset the tables are cleared for ``8 * vcs`` clocks (``idle`` is low), cells and posts
-    have to wait. Clauses: I.363.5, I.371, I.361.
+    have to wait.
+
+    Handshake: cells have no back-pressure; a cell in a tick each way. A post is held until ``post_taken``; ``fetch``
+    has to be answered. What is received has to be taken at once.
+
+    Latency: in ticks. A cell decided on in tick T goes out in tick T+1. A received cell is at ``rx_*`` a clock after
+    it came at 416 bits, each of its words 14 clocks after at 32.
+
+    Source: I.363.5 (AAL5), I.371 (pacing), I.361 (header), I.610 (single cells).
     """
 
     def __init__(self, *, width=WIDE, vcs=64, **options):
@@ -126,6 +135,11 @@ class Nic(wiring.Component):
         for plugin in plugins_of(self.options):
             host |= plugin.members(width=width, vcs=vcs)
         super().__init__({**node_members(width, 1), "o_end": Out(TIME_BITS), "csr": In(CsrSignature()), **host})
+
+    @property
+    def documented_by(self):
+        """Classes that describe ports of options."""
+        return tuple(type(plugin) for plugin in plugins_of(self.options))
 
     def elaborate(self, platform):
         m = Module()

@@ -30,12 +30,12 @@ class Deframer(wiring.Component):
     cell : Out(416), valid : Out(1), hec_error : Out(1), corrected : Out(1), idle : Out(1)
         As in :class:`CellDemapper`.
     received : Out(Struct)
-        The overhead (``RECEIVED``).
+        The overhead as it came last. Multi-byte fields have their first byte in the low bits.
     row : Out(4), row_strobe : Out(1)
         A row's transport overhead is in ``received``.
     path_row : Out(4), path_strobe : Out(1)
         The same for the path overhead.
-    b1_errors, b2_errors, b3_errors : Out
+    parity_strobe, b3_strobe, b1_errors, b2_errors, b3_errors : Out
         With ``parity_strobe``, ``parity_strobe`` and ``b3_strobe``: bit errors of the frame or SPE before.
     sef, lof, los, in_frame : Out(1)
         As in :class:`Aligner`.
@@ -43,7 +43,10 @@ class Deframer(wiring.Component):
         The path's state, of its pointer and its concatenation indicators.
     positive, negative, new_pointer, ndf : Out(1)
         Strobes of the pointer interpreter.
+    pointer_strobe : Out(1), early : Out(1)
+        Strobe: the pointer has been interpreted; the first words of a row, in which that happens.
     pointer : Out(10)
+        The offset that holds.
     state : Out(State)
         Of cell delineation.
     stop : In(1)

@@ -35,10 +35,10 @@ class Framer(wiring.Component):
         First transmitted byte in the low bits.
     cell, valid, ready
         As in :class:`CellMapper`.
-    j0, j1 : In(8)
+    j0, j1, j0_sent, j1_sent : In(8), Out(1)
         The byte that goes out with the next frame or SPE; ``j0_sent`` and ``j1_sent`` ask for another.
     overhead : In(Struct)
-        Everything in ``FRAMER_SETTINGS``.
+        Overhead that is sent as it is set; C2 is 0x13 for ATM. Multi-byte fields have their first byte in the low bits.
     rei_l : In(8), rei_l_sent : Out(1)
         M1; the strobe tells that this count has been sent.
     rei_p : In(4), rei_p_sent : Out(1)

@@ -82,7 +82,7 @@ class Switch(wiring.Component):
         With a cell in ``o`` (narrow: with its header): the tick in which its last bit leaves, by the clock of its
         port's line at the capacity that the port had when it began; of a port that makes up for ticks, perhaps a past
         one.
-    drop, drop_vc, drop_reason, drop_accepted : Out
+    drop, drop_vc, drop_reason, drop_accepted, drop_pti : Out
         For one clock, registered as ``o`` is: the cell of this VC that came with the tick was dropped, for the reason
         (in the order of ``control.REASONS``), after so many of its VC had been accepted (modulo 2**32). So whoever
         watches knows which cell of the VC it was, and need not look at those that are not dropped. Where cells are made
@@ -90,6 +90,7 @@ class Switch(wiring.Component):
     … : Out
         What its options' plugins report (:meth:`.options.plugin.Plugin.members`).
     time, status, csr
+        The faces of a node.
 
     Raises
     ------
@@ -100,7 +101,14 @@ class Switch(wiring.Component):
     -----
     Counters of cells wrap at 2**32. ``HIGH_WATER`` is that of the occupancy at the ends of ticks. After reset the
     tables are cleared, a clock for each VC and reason (``idle`` is low): no VC is enabled, whatever was in the look-up;
-    cells that arrive meanwhile are lost. Clause: I.361, TM 4.0 (af-tm-0056) clause 5.8.
+    cells that arrive meanwhile are lost.
+
+    Handshake: cells have no back-pressure; a cell in a tick each way, of any port.
+
+    Latency: in ticks. A cell of tick T comes out in tick T+1 at the earliest, ``PROCESSING_DELAY`` later if its port is
+    idle.
+
+    Source: I.361 (header), TM 4.0 (af-tm-0056) clause 5.8 (frames).
     """
 
     def __init__(self, *, width=WIDE, vcs=64, cells=8192, ports=4, options=0):
@@ -125,6 +133,11 @@ class Switch(wiring.Component):
                 **more,
             }
         )
+
+    @property
+    def documented_by(self):
+        """Classes that describe ports of options."""
+        return tuple(type(plugin) for plugin in Plugins.of(self.options))
 
     def elaborate(self, platform):
         m = Module()

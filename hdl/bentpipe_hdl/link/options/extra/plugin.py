@@ -9,8 +9,14 @@ __all__ = ["PLUGIN"]
 
 
 class Extra(LinkPlugin):
-    """The link's output ``o_extra``: the cell that leaves is one that it made (1: a duplicate, 2: a misinserted cell);
-    at 416 bits together with ``o``."""
+    """Cells that the link makes.
+
+    Members
+    -------
+    o_extra : Out(2)
+        The cell that leaves is one that the link made (1: a duplicate, 2: a misinserted cell); at 416 bits together
+        with ``o``.
+    """
 
     lets_pass = False
 

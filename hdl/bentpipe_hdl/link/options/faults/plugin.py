@@ -10,8 +10,13 @@ __all__ = ["PLUGIN"]
 
 
 class Faults(LinkPlugin):
-    """The link's output ``gone_why``: why the cell that came with the tick is gone, if it is, the place in
-    ``registers.GONE``; registered."""
+    """Outages and bad times.
+
+    Members
+    -------
+    gone_why : Out
+        Why the cell that came with the tick is gone, if it is: its place in ``registers.GONE``; registered.
+    """
 
     @staticmethod
     def members():

@@ -10,7 +10,13 @@ __all__ = ["PLUGIN"]
 
 
 class Path(LinkPlugin):
-    """The link's output ``o_end``: the tick in which the cell at ``o`` arrives; beside each cell."""
+    """The link tells when its cells arrive.
+
+    Members
+    -------
+    o_end : Out(48)
+        The tick in which the cell at ``o`` arrives; beside each cell.
+    """
 
     lets_pass = False
 

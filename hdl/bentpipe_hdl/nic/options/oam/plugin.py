@@ -10,9 +10,25 @@ __all__ = ["PLUGIN"]
 
 
 class Oam(NicPlugin):
-    """The interface's ports for it: ``post_single``: the post is a single cell, whose length means nothing; ``fetch``
-    asks for its 48 octets with ``fetch_single``, and ``cell_pti`` has to be there with them, until the next ``fetch``;
-    ``done`` is of it with ``done_single``. ``oam_…``: an OAM cell that came, as of :class:`.oam_place.OamPlace`."""
+    """Single cells of the host, and the OAM cells that come.
+
+    Members
+    -------
+    post_single : In(1)
+        The post is a single cell, whose length means nothing.
+    fetch_single : Out(1)
+        ``fetch`` asks for the 48 octets of a single cell.
+    cell_pti : In(3)
+        PTI of a single cell; there with its octets, until the next ``fetch``.
+    done_single : Out(1)
+        ``done`` is of a single cell.
+    oam_full, oam_vc, oam_pti, oam_tick, oam_payload : Out
+        An OAM cell is there; its VC and PTI; the tick in which it came; at 416 bits its 48 octets.
+    oam_at, oam_word : In(range(12)), Out(32)
+        At 32 bits: one of the words of which they are, in the same clock.
+    oam_take : In(1)
+        The host has it: the place is free in the next clock.
+    """
 
     arguments = {"pacer": {"singles": True}, "segmenter": {"singles": True}}  # noqa: RUF012
 

@@ -10,8 +10,17 @@ __all__ = ["PLUGIN"]
 
 
 class Oam(Plugin):
-    """The switch's outputs ``tells``, ``own``, ``took``: for one clock, registered as ``o`` is: the tick's cell is to
-    be reported; it is an OAM cell of the switch's own, queued or dropped; it is one that was taken."""
+    """The switch reports the tick's OAM cell, for one clock, registered as ``o`` is.
+
+    Members
+    -------
+    tells : Out(1)
+        The tick's cell is to be reported.
+    own : Out(1)
+        It is an OAM cell of the switch's own, queued or dropped.
+    took : Out(1)
+        It is an OAM cell that the switch took.
+    """
 
     options = ("oam",)
     order = Order.MANAGE
