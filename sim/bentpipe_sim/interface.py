@@ -117,6 +117,19 @@ class PduNetwork(Protocol):
         """
         ...
 
+    def begin_ahead(self) -> bool:
+        """From now on, up to :meth:`end_ahead`, :meth:`run_ahead` takes the place of :meth:`run`. False: it cannot."""
+        ...
+
+    def run_ahead(self, until_ps: int, limit_ps: int, reaction_ps: int) -> list[PduEvent]:
+        """As :meth:`run`. Meanwhile, and until the next call, the network may run on to ``limit_ps``, and past events
+        that are not returned yet by less than ``reaction_ps``: the caller sends nothing before."""
+        ...
+
+    def end_ahead(self) -> None:
+        """The network has not run on further than the last :meth:`run_ahead`; :meth:`run` takes its place again."""
+        ...
+
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
         """True if ``length`` octets of a received SDU from octet ``start`` on are the pattern of stream
         ``key`` from ``offset`` on, every octet."""

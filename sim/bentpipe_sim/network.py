@@ -181,6 +181,7 @@ class Network(Topology, Pdus):
         ]
         captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
         threads, parts = plan(self.nodes, wires, captured, self._threads, self._parts)
+        self.threads = threads
         if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):
             raise SimulationError(f"the network cannot be cut: {self._error()}")
 

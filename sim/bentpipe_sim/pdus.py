@@ -45,10 +45,13 @@ class Pdus:
     -------
     begun : bool
         Time passes.
+    threads : int
+        That the network and its hosts may use.
     """
 
     def __init__(self, loop: Any, defects: Any) -> None:
         self.begun: bool = False
+        self.threads: int = 1
         self._now_ps: int = 0
         self._defects: Any = defects
         self._due: list[Any] = defects.due
@@ -61,6 +64,7 @@ class Pdus:
         self._network: Any = network
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
+        self._run_ahead: Any = library.bp_run_ahead if library else _closed
         self._check: Any = library.bp_check if library else _closed
         self._checksum: Any = library.bp_checksum if library else _closed
         self._block: Any = b""  # where the event loop has its events
@@ -85,13 +89,14 @@ class Pdus:
         """Return what it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
         return {
             "begun": False,
+            "threads": 1,
             "_now_ps": self._now_ps,
             "_loop": self._loop,
             "_defects": self._defects,
             "_due": self._due,
             "_reporting": self._reporting,
             "_network": None,
-            **dict.fromkeys(("_send", "_run", "_check", "_checksum"), _closed),
+            **dict.fromkeys(("_send", "_run", "_run_ahead", "_check", "_checksum"), _closed),
             "_block": b"",
         }
 
@@ -147,6 +152,35 @@ class Pdus:
         if until >= _LAST:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
         count: int = self._defects.run(until) if self._due else self._run(self._network, until)
+        return self._reported(count, until_ps)
+
+    def begin_ahead(self) -> bool:
+        """From now on, up to :meth:`end_ahead`, :meth:`run_ahead` takes the place of :meth:`run`. False: it cannot."""
+        if self.threads < 2 or not self.begun or self._due or not self._loop.may_run_ahead():
+            return False
+        self._block = b""
+        self._loop.begin_ahead()
+        return True
+
+    def run_ahead(self, until_ps: int, limit_ps: int, reaction_ps: int) -> list[PduEvent]:
+        """As :meth:`run`. Meanwhile, and until the next call, the network may run on to ``limit_ps``, and past events
+        that are not returned yet by less than ``reaction_ps``: the caller sends nothing before."""
+        whole = until_ps // _PS
+        until = whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
+        whole = limit_ps // _PS
+        limit = whole * _TICKS + (limit_ps - whole * _PS) * _TICKS // _PS
+        if limit >= _LAST:
+            raise SimulationError(f"simulated time ends after 1.5 years: {limit_ps} ps are more")
+        count: int = self._run_ahead(self._network, until, limit, reaction_ps * _TICKS // _PS)
+        return self._reported(count, until_ps)
+
+    def end_ahead(self) -> None:
+        """The network has not run on further than the last :meth:`run_ahead`, and :meth:`run` takes its place again."""
+        self._loop.end_ahead()
+        self._block = b""
+
+    def _reported(self, count: int, until_ps: int) -> list[PduEvent]:
+        """Return the events of a run to this time, and let that time be over."""
         events: list[PduEvent] = []
         if not count:
             if until_ps > self._now_ps:

@@ -69,6 +69,10 @@ class Loop final : CellCounts {
     void act_after_runs() { acts_after_ = true; }
     void capture_input(int index, const Tap& tap);
 
+    // Whether a run may go past events before hosts have handled them (run_ahead.hpp): no event ends it for good, and what is given
+    // after it is seen in its last tick.
+    bool may_run_ahead() const { return !acts_after_ && !monitor_; }
+
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
 
     void run(uint64_t until);  // this tick, or the end of the first tick with events

@@ -36,6 +36,7 @@ void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 void bp_send(bp_net* net, const uint8_t* octets) {
     bp_post post;
     std::memcpy(&post, octets, sizeof post);
+    if (net->ahead.is_on()) net->ahead.act();
     net->loop.nic(int(post.nic)).send(net->loop.now(), post.vc,
                                       {octets + sizeof post, post.head_length, post.key, post.offset, post.length,
                                        post.checksum_start, post.checksum_at, uint8_t(post.uu), post.notify != 0});
@@ -134,6 +135,13 @@ int bp_run(bp_net* net, uint64_t until) {
     return int(net->loop.inbox.events().size());
 }
 
+int bp_may_run_ahead(bp_net* net) { return !net->attachment && net->loop.may_run_ahead(); }
+void bp_begin_ahead(bp_net* net) { net->ahead.begin(); }
+int bp_run_ahead(bp_net* net, uint64_t until, uint64_t limit, uint64_t reaction) {
+    return int(net->ahead.run(until, limit, reaction));
+}
+void bp_end_ahead(bp_net* net) { net->ahead.end(); }
+
 int bp_cut(bp_net* net, const uint32_t* part_of, uint64_t threads) {
     return net->attempt([&] {
         net->loop.cut(part_of, size_t(threads));
@@ -146,21 +154,21 @@ uint64_t bp_parts(bp_net* net) { return net->loop.parts() ? net->loop.parts()->c
 uint64_t bp_threads(bp_net* net) { return net->loop.parts() ? net->loop.parts()->threads() : 1; }
 uint64_t bp_windows(bp_net* net) { return net->loop.parts() ? net->loop.parts()->windows() : 0; }
 
-const bp_event* bp_events(bp_net* net) { return net->loop.inbox.events().data(); }
+const bp_event* bp_events(bp_net* net) { return net->inbox().events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }
 uint64_t bp_next_tick(bp_net* net, int index) { return net->loop.next_tick(index); }
 void bp_act_after_runs(bp_net* net) { net->loop.act_after_runs(); }
 
 int bp_check(bp_net* net, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length) {
-    const bp::Octets& sdu = net->loop.inbox.sdu(handle);
+    const bp::Octets& sdu = net->inbox().sdu(handle);
     return size_t(start) + length <= sdu.size() && bp::pattern_equal(sdu.data() + start, key, offset, length);
 }
 
 uint32_t bp_checksum(bp_net* net, uint32_t handle, uint32_t start, uint32_t length) {
-    return bp::internet_sum(net->loop.inbox.sdu(handle).data() + start, length);
+    return bp::internet_sum(net->inbox().sdu(handle).data() + start, length);
 }
 
-const uint8_t* bp_sdu(bp_net* net, uint32_t handle) { return net->loop.inbox.sdu(handle).data(); }
+const uint8_t* bp_sdu(bp_net* net, uint32_t handle) { return net->inbox().sdu(handle).data(); }
 
 void bp_source(bp_net* net, int index, uint32_t vc, uint32_t length, uint32_t key) {
     net->loop.nic(index).source(vc, length, key);

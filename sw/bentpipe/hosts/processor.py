@@ -8,7 +8,7 @@ from typing import Final, final
 
 from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.endpoint import TransportEndpoint
-from bentpipe.hosts.scheduler import Scheduler, Timer
+from bentpipe.hosts.scheduler import NEVER, Scheduler, Timer
 from bentpipe.tcp.segment import Segment
 
 __all__ = ["Processor"]
@@ -52,10 +52,19 @@ class Processor(Timer):
         self._outputs: deque[tuple[TransportEndpoint, Segment]] = deque()
         self._calls: deque[Timer] = deque()
         self._doing: int = _NOTHING
+        self._done_ps: int = 0
 
     def waiting(self) -> int:
         """Return how many received segments and datagrams wait; the one that it works on is not among them."""
         return len(self._inputs)
+
+    def least_send_cost(self) -> int:
+        """Return the least time (ps) that any segment or datagram takes before it is sent."""
+        return self.send_cost - int(self.send_cost * self.spread) - 1 if self.spread else self.send_cost
+
+    def sends_at(self) -> int:
+        """Return when it may give the interface what it works on (ps); :data:`NEVER` if that is not to be sent."""
+        return self._done_ps if self._doing >= _SEND else NEVER
 
     def receive(self, end: TransportEndpoint, segment: Segment | None, now: int) -> None:
         """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
@@ -96,7 +105,8 @@ class Processor(Timer):
         self.busy_ps += cost
         scheduler = self.scheduler
         now = scheduler.now
-        scheduler.at(self.clock.after(now, cost) if self.interrupted else now + cost, self)
+        self._done_ps = done = self.clock.after(now, cost) if self.interrupted else now + cost
+        scheduler.at(done, self)
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment; it starts on the next one."""
