@@ -126,6 +126,10 @@ class PduNetwork(Protocol):
         that are not returned yet by less than ``reaction_ps``: the caller sends nothing before."""
         ...
 
+    def delay(self, until_ps: int) -> None:
+        """From now on :meth:`send` queues SDUs at this time, which is to come; -1: at the present time, again."""
+        ...
+
     def end_ahead(self) -> None:
         """The network has not run on further than the last :meth:`run_ahead`; :meth:`run` takes its place again."""
         ...

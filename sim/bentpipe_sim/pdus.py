@@ -65,6 +65,8 @@ class Pdus:
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
         self._run_ahead: Any = library.bp_run_ahead if library else _closed
+        self._send_at: Any = library.bp_send_at if library else _closed
+        self._later: int = -1
         self._check: Any = library.bp_check if library else _closed
         self._checksum: Any = library.bp_checksum if library else _closed
         self._block: Any = b""  # where the event loop has its events
@@ -96,7 +98,8 @@ class Pdus:
             "_due": self._due,
             "_reporting": self._reporting,
             "_network": None,
-            **dict.fromkeys(("_send", "_run", "_run_ahead", "_check", "_checksum"), _closed),
+            **dict.fromkeys(("_send", "_send_at", "_run", "_run_ahead", "_check", "_checksum"), _closed),
+            "_later": -1,
             "_block": b"",
         }
 
@@ -140,7 +143,15 @@ class Pdus:
         write_i64_le(writer, checksum_at << 32 | (checksum_start & _MASK32))
         write_i64_le(writer, told << 48 | uu << 32 | octets)
         writer.write(head)
-        self._send(self._network, writer.getvalue())
+        if self._later >= 0:
+            self._send_at(self._network, self._later, writer.getvalue())
+        else:
+            self._send(self._network, writer.getvalue())
+
+    def delay(self, until_ps: int) -> None:
+        """From now on :meth:`send` queues SDUs at this time, which is to come; -1: at the present time, again."""
+        whole = until_ps // _PS
+        self._later = -1 if until_ps < 0 else whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
 
     def run(self, until_ps: int) -> list[PduEvent]:
         if not self.begun:

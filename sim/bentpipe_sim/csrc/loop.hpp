@@ -48,6 +48,8 @@ class Loop final : CellCounts {
     int watch_arrivals(int index, const ArrivalMonitor::Place& place);
     const ArrivalMonitor& arrivals(int number) const { return *arrivals_[size_t(number)]; }
 
+    void send(const uint8_t* post);  // a bp_post, and its head: a PDU for a NIC
+    static size_t octets_of(const uint8_t* post);
     void write(int index, uint32_t addr, uint32_t value);
     // Register writes that the loop itself makes, in the order of their ticks, each before its tick; those that were not made yet are
     // replaced. The ticks up to `made` have had theirs.

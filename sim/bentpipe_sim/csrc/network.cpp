@@ -33,15 +33,8 @@ void bp_schedule(bp_net* net, const bp_scheduled_write* writes, uint64_t count) 
 uint64_t bp_made(bp_net* net) { return net->loop.made(); }
 void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
-void bp_send(bp_net* net, const uint8_t* octets) {
-    bp_post post;
-    std::memcpy(&post, octets, sizeof post);
-    if (net->ahead.is_on()) net->ahead.act();
-    net->loop.nic(int(post.nic)).send(net->loop.now(), post.vc,
-                                      {octets + sizeof post, post.head_length, post.key, post.offset, post.length,
-                                       post.checksum_start, post.checksum_at, uint8_t(post.uu), post.notify != 0});
-    net->loop.wake(int(post.nic));
-}
+void bp_send(bp_net* net, const uint8_t* octets) { net->ahead.send(octets); }
+void bp_send_at(bp_net* net, uint64_t tick, const uint8_t* octets) { net->ahead.send_at(tick, octets); }
 
 void bp_impair_frames(bp_net* net, int index, uint32_t lose, uint32_t duplicate, uint32_t reorder, uint64_t wait, uint64_t state) {
     net->loop.impair(index, {lose, duplicate, reorder, 0, wait, state});
@@ -131,7 +124,7 @@ uint64_t bp_ledger_records(bp_net* net) { return net->loop.ledger.records(); }
 
 int bp_run(bp_net* net, uint64_t until) {
     if (net->attachment) net->attachment->run(until);
-    else net->loop.run(until);
+    else net->ahead.run_alone(until);
     return int(net->loop.inbox.events().size());
 }
 

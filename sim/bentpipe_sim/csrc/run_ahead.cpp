@@ -48,6 +48,31 @@ RunAhead::~RunAhead() {
 
 // The hosts' thread
 
+void RunAhead::send(const uint8_t* post) {
+    if (is_on_) act();
+    loop_.send(post);
+}
+
+void RunAhead::send_at(uint64_t tick, const uint8_t* post) {
+    Later given{tick, {post, post + Loop::octets_of(post)}};
+    const std::lock_guard<std::mutex> held(lock_);
+    const auto after = [](uint64_t its, const Later& other) { return its < other.tick; };
+    later_.insert(std::upper_bound(later_.begin(), later_.end(), tick, after), std::move(given));
+}
+
+void RunAhead::run_alone(uint64_t until) {
+    if (__builtin_expect(later_.empty(), 1)) {
+        loop_.run(until);
+        return;
+    }
+    for (;;) {
+        bool any = false;
+        const uint64_t next = send_due(loop_.now(), any);
+        loop_.run(std::min(until, next));
+        if (!loop_.inbox.events().empty() || loop_.now() < next) return;
+    }
+}
+
 void RunAhead::begin() {
     now_ = loop_.now();
     until_.store(now_);
@@ -115,13 +140,25 @@ void RunAhead::work() {
     }
 }
 
+// Give the PDUs that are due; return the tick of the next one.
+uint64_t RunAhead::send_due(uint64_t now, bool& any) {
+    const std::lock_guard<std::mutex> held(lock_);
+    for (; !later_.empty() && later_.front().tick <= now; later_.pop_front()) {
+        if (later_.front().tick < now) throw std::logic_error("a PDU is given to the network too late");
+        loop_.send(later_.front().post.data());
+        any = true;
+    }
+    return later_.empty() ? NEVER : later_.front().tick;
+}
+
 // Run a step, if the hosts allow one.
 bool RunAhead::go_on() {
     for (const uint64_t handled = handled_.load(std::memory_order_acquire); closed_ < handled; ++closed_) open_.pop_front();
     const uint64_t limit = limit_.load(std::memory_order_acquire), until = until_.load(), reaction = reaction_.load();
     const uint64_t acts = acts_.load(), now = done_.load();  // not loop_.now(): between end() and begin() others run it
     uint64_t end = open_.empty() ? limit : std::min(limit, open_.front() + reaction);
-    const bool acted = acts != acted_upon_.load(std::memory_order_relaxed);
+    bool acted = acts != acted_upon_.load(std::memory_order_relaxed);
+    if (now < end || acted || now == limit) end = std::min(end, send_due(now, acted));  // after the limit is read
     if (now >= end && !acted) return false;
     end = std::min(end, until > now ? until : now + std::max<uint64_t>(1, reaction / STEPS));
     loop_.run(end);

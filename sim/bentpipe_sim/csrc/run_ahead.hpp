@@ -2,8 +2,8 @@
 // which they might act (docs/engine-internals.md, Hosts beside the network).
 //
 // Both sides know that tick. A host's processor takes its time for each PDU that it sends: what is not begun when an event comes is
-// not sent before so many ticks (`reaction`); what is begun is sent at a known time. So all cells and events are those of a run in
-// one thread. The hosts' thread gives PDUs and reads registers only while the network's thread waits.
+// not sent before so many ticks (`reaction`); what is begun is sent at a known time, for which it can be given at once. So all cells
+// and events are those of a run in one thread.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -36,8 +36,12 @@ class RunAhead {
     bool is_on() const { return is_on_; }
     // What the hosts got last.
     const Inbox& inbox() const { return given_; }
-    // The hosts act now. std::logic_error: as of end().
-    void act();
+    // Give a NIC a PDU (a bp_post, and its head) now. std::logic_error: as of end().
+    void send(const uint8_t* post);
+    // The same, at the end of a later tick.
+    void send_at(uint64_t tick, const uint8_t* post);
+    // As of the loop, between end() and begin(); with PDUs that are given for later ticks.
+    void run_alone(uint64_t until);
     uint64_t waits() const { return waits_; }  // of the hosts' thread, so far
 
   private:
@@ -55,7 +59,14 @@ class RunAhead {
         void wait(uint64_t seen);
     };
 
+    struct Later {
+        uint64_t tick;
+        std::vector<uint8_t> post;
+    };
+
+    void act();
     void work();
+    uint64_t send_due(uint64_t now, bool& any);
     bool go_on();
     bool take(uint64_t until);
 
@@ -75,6 +86,7 @@ class RunAhead {
     std::atomic<uint64_t> done_{0}, acted_upon_{0};
 
     std::mutex lock_;  // of these
+    std::deque<Later> later_;  // in their order
     std::deque<Group> groups_;
     std::vector<Inbox> empty_;
 

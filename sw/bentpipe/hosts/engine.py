@@ -264,6 +264,10 @@ class Engine:
         scheduler = self.scheduler
         by_nic = self._by_nic
         processors = [host.processor for host in self.hosts]
+        for host in self.hosts:
+            if not host.interface.limit:  # else it depends on what has been sent by then whether it takes the segment
+                host.processor.network = network
+                host.processor.early_until = until_ps
         now = scheduler.now
         horizon = now
         while now < until_ps:
@@ -296,6 +300,8 @@ class Engine:
                 scheduler.now = now = target
             if scheduler.due <= now:
                 scheduler.fire()
+        for processor in processors:
+            processor.early_until = -1
         network.end_ahead()
         return True
 
