@@ -117,6 +117,10 @@ class PduNetwork(Protocol):
         """
         ...
 
+    def may_run_ahead(self) -> bool:
+        """Whether :meth:`begin_ahead` may be called: there is a thread for that."""
+        ...
+
     def begin_ahead(self) -> bool:
         """From now on, up to :meth:`end_ahead`, :meth:`run_ahead` takes the place of :meth:`run`. False: it cannot."""
         ...
@@ -130,8 +134,8 @@ class PduNetwork(Protocol):
         """From now on :meth:`send` queues SDUs at this time, which is to come; -1: at the present time, again."""
         ...
 
-    def end_ahead(self) -> None:
-        """The network has not run on further than the last :meth:`run_ahead`; :meth:`run` takes its place again."""
+    def end_ahead(self, is_whole: bool) -> None:
+        """:meth:`run` takes its place again. Unless ``is_whole``, as after an error, the network may be ahead."""
         ...
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:

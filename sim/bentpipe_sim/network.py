@@ -192,8 +192,8 @@ class Network(Topology, Pdus):
 
     @property
     def parts_and_threads(self) -> tuple[int, int]:
-        """The parts and threads of the last run."""
-        return (1, 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
+        """The parts and threads of the last run; or two threads where hosts had one of their own."""
+        return (1, 2 if self.ran_ahead else 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
 
     @staticmethod
     def _held(a: Node, delay: int) -> int:

@@ -47,11 +47,14 @@ class Pdus:
         Time passes.
     threads : int
         That the network and its hosts may use.
+    ran_ahead : bool
+        The network has run in a thread of its own beside the hosts.
     """
 
     def __init__(self, loop: Any, defects: Any) -> None:
         self.begun: bool = False
         self.threads: int = 1
+        self.ran_ahead: bool = False
         self._now_ps: int = 0
         self._defects: Any = defects
         self._due: list[Any] = defects.due
@@ -92,6 +95,7 @@ class Pdus:
         return {
             "begun": False,
             "threads": 1,
+            "ran_ahead": False,
             "_now_ps": self._now_ps,
             "_loop": self._loop,
             "_defects": self._defects,
@@ -165,10 +169,15 @@ class Pdus:
         count: int = self._defects.run(until) if self._due else self._run(self._network, until)
         return self._reported(count, until_ps)
 
+    def may_run_ahead(self) -> bool:
+        """Whether :meth:`begin_ahead` may be called: there is a thread for that."""
+        return self.threads > 1
+
     def begin_ahead(self) -> bool:
         """From now on, up to :meth:`end_ahead`, :meth:`run_ahead` takes the place of :meth:`run`. False: it cannot."""
         if self.threads < 2 or not self.begun or self._due or not self._loop.may_run_ahead():
             return False
+        self.ran_ahead = True
         self._block = b""
         self._loop.begin_ahead()
         return True
@@ -185,9 +194,9 @@ class Pdus:
         count: int = self._run_ahead(self._network, until, limit, reaction_ps * _TICKS // _PS)
         return self._reported(count, until_ps)
 
-    def end_ahead(self) -> None:
-        """The network has not run on further than the last :meth:`run_ahead`, and :meth:`run` takes its place again."""
-        self._loop.end_ahead()
+    def end_ahead(self, is_whole: bool) -> None:
+        """:meth:`run` takes its place again. Unless ``is_whole``, as after an error, the network may be ahead."""
+        self._loop.end_ahead(1 if is_whole else 0)
         self._block = b""
 
     def _reported(self, count: int, until_ps: int) -> list[PduEvent]:

@@ -133,7 +133,7 @@ void bp_begin_ahead(bp_net* net) { net->ahead.begin(); }
 int bp_run_ahead(bp_net* net, uint64_t until, uint64_t limit, uint64_t reaction) {
     return int(net->ahead.run(until, limit, reaction));
 }
-void bp_end_ahead(bp_net* net) { net->ahead.end(); }
+void bp_end_ahead(bp_net* net, int is_whole) { net->ahead.end(is_whole != 0); }
 
 int bp_cut(bp_net* net, const uint32_t* part_of, uint64_t threads) {
     return net->attempt([&] {

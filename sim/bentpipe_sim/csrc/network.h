@@ -118,7 +118,7 @@ int bp_run(bp_net*, uint64_t until); /* number of events */
 int bp_may_run_ahead(bp_net*);
 void bp_begin_ahead(bp_net*);
 int bp_run_ahead(bp_net*, uint64_t until, uint64_t limit, uint64_t reaction);
-void bp_end_ahead(bp_net*);
+void bp_end_ahead(bp_net*, int is_whole); /* 0: after an error, and the network may be ahead */
 void bp_send_at(bp_net*, uint64_t tick, const uint8_t* post); /* as bp_send at the end of a later tick */
 /* From now on run in parts where that is possible: the part of each node, in order, numbered from 0 on without gaps. It returns -1
    with bp_error set if a wire between two parts cannot be cut. bp_why_whole: why the last run was of one event loop; empty: it was

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
-#include <string>
 
 #include "loop.hpp"
 
@@ -84,13 +83,25 @@ void RunAhead::begin() {
 
 void RunAhead::act() {
     if (done_.load(std::memory_order_acquire) != now_ || limit_.load() != now_)
-        throw std::logic_error("the network is at " + std::to_string(done_.load()) + " of " + std::to_string(limit_.load()) + ", its hosts at " + std::to_string(now_));
+        throw std::logic_error("the network is ahead of its hosts");
     acted_ = true;
 }
 
-void RunAhead::end() {
-    act();
+void RunAhead::end(bool is_whole) {
     is_on_ = false;
+    if (is_whole) {
+        act();
+        return;
+    }
+    limit_.store(0);
+    const uint64_t acts = acts_.fetch_add(1) + 1;
+    asked_.raise();
+    for (;;) {
+        const uint64_t seen = progress_.number.load(std::memory_order_acquire);
+        if (acted_upon_.load(std::memory_order_acquire) == acts) break;
+        progress_.wait(seen);
+    }
+    later_.clear();
 }
 
 size_t RunAhead::run(uint64_t until, uint64_t limit, uint64_t reaction) {
@@ -112,7 +123,6 @@ size_t RunAhead::run(uint64_t until, uint64_t limit, uint64_t reaction) {
             now_ = until;
             return 0;
         }
-        ++waits_;
         progress_.wait(seen);
     }
 }

@@ -30,8 +30,8 @@ class RunAhead {
     // As of the loop, for the hosts: to this tick, or to the first one with events, whose number it returns. Meanwhile the network may run on to `limit`, and
     // past events that the hosts have not got yet by less than the `reaction` (at least 1).
     size_t run(uint64_t until, uint64_t limit, uint64_t reaction);
-    // std::logic_error: the network is ahead of its hosts.
-    void end();
+    // std::logic_error: the network is ahead of its hosts, and `is_whole`.
+    void end(bool is_whole);
 
     bool is_on() const { return is_on_; }
     // What the hosts got last.
@@ -42,7 +42,6 @@ class RunAhead {
     void send_at(uint64_t tick, const uint8_t* post);
     // As of the loop, between end() and begin(); with PDUs that are given for later ticks.
     void run_alone(uint64_t until);
-    uint64_t waits() const { return waits_; }  // of the hosts' thread, so far
 
   private:
     struct Group {  // the events of a tick
@@ -73,7 +72,7 @@ class RunAhead {
     Loop& loop_;
     std::thread thread_;
     bool is_on_ = false, acted_ = false;
-    uint64_t now_ = 0, waits_ = 0;  // of the hosts
+    uint64_t now_ = 0;  // of the hosts
     uint64_t taken_ = 0;            // groups
     Inbox given_;
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -13,6 +14,7 @@ from bentpipe.hosts.flow_base import FlowContext, FlowGroup, FlowOrGroup, HostSi
 from bentpipe.hosts.host import Host
 from bentpipe.hosts.loopback import LoopbackFlow
 from bentpipe.hosts.oam import EndPoint, OamEnd
+from bentpipe.hosts.processor import Processor
 from bentpipe.hosts.scheduler import Scheduler
 from bentpipe.hosts.sockets import Driver
 from bentpipe.hosts.test_flow import TestCellFlow
@@ -35,8 +37,66 @@ _MOST_HOSTS: Final = 64
 _LEAST_REACTION: Final = 1_000_000
 """Hosts that react faster (ps) are not worth a thread of their own."""
 
+_SOON: Final = 8
+_LATE: Final = 256
+"""Stretches between two trials."""
+_STRETCHES: Final = 4
+"""Stretches of a trial."""
+
 _GAUGE: Final = 64
 """From this status on an event is a queue monitor's."""
+
+
+@final
+class BesideChoice:
+    """Whether the network runs in a thread of its own: where that is faster. On a machine whose cores are busy it is not.
+    Both ways are measured now and then, in stretches by turns. The results do not depend on it.
+
+    Members
+    -------
+    is_fixed : bool
+        The network always does; for tests.
+    """
+
+    def __init__(self) -> None:
+        self.is_fixed: bool = False
+        self._beside: bool = True
+        self._trial: int = 0  # stretches of it that are left: the other way, this one, the other, this one
+        self._wait: int = _SOON
+        self._left: int = 2
+        self._other_s: float = 0.0
+        self._this_s: float = 0.0
+        self._since: float = 0.0
+
+    def begin(self) -> bool:
+        """A stretch begins; return whether the network has a thread of its own in it."""
+        self._since = time.perf_counter()
+        return self.is_fixed or self._beside != (self._trial % 2 == 0 and self._trial > 0)
+
+    def end(self, simulated_ps: int) -> None:
+        """It is over, and was so long."""
+        if not simulated_ps or self.is_fixed:
+            return
+        took = (time.perf_counter() - self._since) / simulated_ps
+        if not self._trial:
+            self._left -= 1
+            if self._left == 0:
+                self._trial = _STRETCHES
+                self._other_s = self._this_s = 0.0
+            return
+        if self._trial % 2 == 0:
+            self._other_s += took
+        else:
+            self._this_s += took
+        self._trial -= 1
+        if not self._trial:
+            is_better = self._other_s < self._this_s
+            if is_better:
+                self._beside = not self._beside
+                self._wait = _SOON
+            elif self._wait < _LATE:
+                self._wait *= 2
+            self._left = self._wait
 
 
 @final
@@ -61,7 +121,9 @@ class Engine:
         self._context = FlowContext(recorder, segments)
         self._applications: set[Application] = set()
         self._by_nic: dict[int, Host] = {}
-        self._reaction_ps: int = -1
+        self.choice = BesideChoice()
+        self._reaction_ps: int = 0
+        self._hosts_seen: int = 0
         self._acts_at_once: bool = False
 
     @property
@@ -229,45 +291,65 @@ class Engine:
             if now >= until_ps:
                 break
             target = until_ps if until_ps < next_progress else next_progress
-            if self._turns_beside(target, open_flows):
+            flow = self._lasting(open_flows)
+            if flow is None:
+                last = open_flows[-1] if open_flows else FlowOrGroup("", scheduler, 0)
+                halted = self._turns(target, last)
                 continue
-            last = open_flows[-1] if open_flows else FlowOrGroup("", scheduler, 0)
-            halted = self._turns(target, last)
+            beside = self.choice.begin()
+            if not (beside and self._turns_beside(target, flow)):
+                halted = self._turns(target, flow)
+            self.choice.end(scheduler.now - now)
         return scheduler.now
 
     def _reaction(self) -> int:
         """Return the least time (ps) from anything that happens at a host to what it sends for that; 0: none."""
-        if self._acts_at_once or not self.hosts or len(self.hosts) > _MOST_HOSTS:
+        if len(self.hosts) > _MOST_HOSTS:
             return 0
         return min([host.processor.least_send_cost() for host in self.hosts])
 
-    def _turns_beside(self, until_ps: int, flows: list[FlowOrGroup]) -> bool:
-        """As :meth:`_turns`, with the network in a thread of its own as far as it can run on before the hosts have
-        acted. False: it cannot.
+    def _lasting(self, flows: list[FlowOrGroup]) -> FlowOrGroup | None:
+        """Return a flow that surely goes on, where the network may run in a thread of its own beside the hosts; else
+        None. The run must not end while the network is ahead of them."""
+        may = getattr(self.network, "may_run_ahead", None)
+        if may is None or not may():
+            return None
+        if self._hosts_seen != len(self.hosts):
+            self._hosts_seen = len(self.hosts)
+            self._reaction_ps = self._reaction()
+        if self._reaction_ps >= _LEAST_REACTION and not self._acts_at_once:
+            for flow in flows:
+                if flow.goes_on():
+                    return flow
+        return None
 
-        The run must not end while the network is ahead of the hosts; so this goes on only as long as one of the flows
-        surely does.
+    def _turns_beside(self, until_ps: int, flow: FlowOrGroup) -> bool:
+        """As :meth:`_turns`, as long as this flow surely goes on. Meanwhile the network runs on in a thread of its own,
+        up to the first time at which a host might send anything that it has not been given yet. False: it cannot.
         """
-        reaction = self._reaction()
-        if reaction < _LEAST_REACTION:
-            return False
-        flow = None
-        for each in flows:
-            if each.goes_on():
-                flow = each
-                break
-        if flow is None:
-            return False
+        reaction = self._reaction_ps
         network = self.network
         if not network.begin_ahead():
             return False
-        scheduler = self.scheduler
-        by_nic = self._by_nic
         processors = [host.processor for host in self.hosts]
         for host in self.hosts:
             if not host.interface.limit:  # else it depends on what has been sent by then whether it takes the segment
                 host.processor.network = network
                 host.processor.early_until = until_ps
+        is_whole = False
+        try:
+            self._keep_ahead(until_ps, flow, processors, reaction)
+            is_whole = True
+        finally:
+            for processor in processors:
+                processor.early_until = -1
+            network.end_ahead(is_whole)
+        return True
+
+    def _keep_ahead(self, until_ps: int, flow: FlowOrGroup, processors: list[Processor], reaction: int) -> None:
+        network = self.network
+        scheduler = self.scheduler
+        by_nic = self._by_nic
         now = scheduler.now
         horizon = now
         while now < until_ps:
@@ -300,10 +382,6 @@ class Engine:
                 scheduler.now = now = target
             if scheduler.due <= now:
                 scheduler.fire()
-        for processor in processors:
-            processor.early_until = -1
-        network.end_ahead()
-        return True
 
     def _turns(self, until_ps: int, flow: FlowOrGroup) -> bool:
         """Run until this time, or until this flow has finished. True: a queue monitor has reported an event before."""
