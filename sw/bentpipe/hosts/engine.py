@@ -276,6 +276,7 @@ class Engine:
         """
         scheduler = self.scheduler
         next_progress = scheduler.now + PROGRESS_PS if progress is not None else until_ps
+        may = getattr(self.network, "may_run_ahead", None)  # other networks never
         open_flows = self.flows
         scheduler.fire()
         halted = False
@@ -291,7 +292,11 @@ class Engine:
             if now >= until_ps:
                 break
             target = until_ps if until_ps < next_progress else next_progress
-            flow = self._lasting(open_flows)
+            flow = None
+            if may is not None and may():
+                if target - now > PROGRESS_PS:
+                    target = now + PROGRESS_PS  # then look again
+                flow = self._lasting(open_flows)
             if flow is None:
                 last = open_flows[-1] if open_flows else FlowOrGroup("", scheduler, 0)
                 halted = self._turns(target, last)
@@ -309,11 +314,8 @@ class Engine:
         return min([host.processor.least_send_cost() for host in self.hosts])
 
     def _lasting(self, flows: list[FlowOrGroup]) -> FlowOrGroup | None:
-        """Return a flow that surely goes on, where the network may run in a thread of its own beside the hosts; else
-        None. The run must not end while the network is ahead of them."""
-        may = getattr(self.network, "may_run_ahead", None)
-        if may is None or not may():
-            return None
+        """Return a flow that surely goes on, where the hosts take their time for what they send; else None. The run must
+        not end while the network is ahead of the hosts."""
         if self._hosts_seen != len(self.hosts):
             self._hosts_seen = len(self.hosts)
             self._reaction_ps = self._reaction()
