@@ -46,7 +46,7 @@ class Pdus:
     begun : bool
         Time passes.
     threads : int
-        That the network and its hosts may use.
+        Threads that the network and its hosts may use.
     ran_ahead : bool
         The network has run in a thread of its own beside the hosts.
     """
@@ -153,7 +153,6 @@ class Pdus:
             self._send(self._network, writer.getvalue())
 
     def delay(self, until_ps: int) -> None:
-        """From now on :meth:`send` queues SDUs at this time, which is to come; -1: at the present time, again."""
         whole = until_ps // _PS
         self._later = -1 if until_ps < 0 else whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
 
@@ -170,11 +169,9 @@ class Pdus:
         return self._reported(count, until_ps)
 
     def may_run_ahead(self) -> bool:
-        """Whether :meth:`begin_ahead` may be called: there is a thread for that."""
         return self.threads > 1
 
     def begin_ahead(self) -> bool:
-        """From now on, up to :meth:`end_ahead`, :meth:`run_ahead` takes the place of :meth:`run`. False: it cannot."""
         if self.threads < 2 or not self.begun or self._due or not self._loop.may_run_ahead():
             return False
         self.ran_ahead = True
@@ -183,8 +180,6 @@ class Pdus:
         return True
 
     def run_ahead(self, until_ps: int, limit_ps: int, reaction_ps: int) -> list[PduEvent]:
-        """As :meth:`run`. Meanwhile, and until the next call, the network may run on to ``limit_ps``, and past events
-        that are not returned yet by less than ``reaction_ps``: the caller sends nothing before."""
         whole = until_ps // _PS
         until = whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
         whole = limit_ps // _PS
@@ -195,7 +190,6 @@ class Pdus:
         return self._reported(count, until_ps)
 
     def end_ahead(self, is_whole: bool) -> None:
-        """:meth:`run` takes its place again. Unless ``is_whole``, as after an error, the network may be ahead."""
         self._loop.end_ahead(1 if is_whole else 0)
         self._block = b""
 

@@ -17,12 +17,16 @@ NAMES = ("time", "digests", "counters", "ledger", "flows", "hosts", "series", "e
 """Of what :func:`played` returns for a stop."""
 
 
-def played(experiment: Experiment, until_ps: int, threads: int, save_at: int = -1) -> tuple[list[tuple[Any, ...]], bool]:
-    """Return what there is after each 50 ms of a run, and whether the network had a thread of its own; with two
-    ``threads`` it always has one where that is possible. After the stop ``save_at`` the run is saved and resumed, with
-    the other number of threads."""
+def played(
+    experiment: Experiment, until_ps: int, threads: int, save_at: int = -1
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """Return what there is after each 50 ms of a run, and whether the network had a thread of its own.
+
+    With two ``threads`` it always has one where that is possible. After the stop ``save_at`` the run is saved and
+    resumed, with the other number of threads.
+    """
     recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
-    built = build(experiment, recorder)
+    built: Any = build(experiment, recorder)
     network, engine = built.network, built.engine
     network.threads, engine.choice.is_fixed = threads, True
     network.trace()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Final, cast, final
 
 from bentpipe.apps.app import Application
 from bentpipe.apps.test_cells import TestCells
@@ -22,7 +22,7 @@ from bentpipe.hosts.udp import UdpFlow
 from bentpipe.ip.udp import datagram_octets
 from bentpipe.tcp.config import TcpConfig
 from bentpipe.tcp.trace import Recorder
-from bentpipe_sim.interface import CellStream, PduNetwork
+from bentpipe_sim.interface import AheadNetwork, CellStream, PduNetwork
 
 __all__ = ["HELD", "PROGRESS_PS", "Engine"]
 
@@ -40,8 +40,12 @@ _LEAST_REACTION: Final = 1_000_000
 _SOON: Final = 8
 _LATE: Final = 256
 """Stretches between two trials."""
-_STRETCHES: Final = 4
+_STRETCHES: Final = 8
 """Stretches of a trial."""
+_TRIAL_PS: Final = 7_000_000_000
+"""Such a stretch, at most; no simple fraction of the usual periods of sources."""
+_GAIN: Final = 0.97
+"""So much of the time at most has to be left for a change."""
 
 _GAUGE: Final = 64
 """From this status on an event is a queue monitor's."""
@@ -49,8 +53,10 @@ _GAUGE: Final = 64
 
 @final
 class BesideChoice:
-    """Whether the network runs in a thread of its own: where that is faster. On a machine whose cores are busy it is not.
-    Both ways are measured now and then, in stretches by turns. The results do not depend on it.
+    """Choose whether the network runs in a thread of its own.
+
+    It does where that is faster, which it is not on a machine whose cores are busy. Both ways are measured now and
+    then, in stretches by turns. The results do not depend on it.
 
     Members
     -------
@@ -60,7 +66,7 @@ class BesideChoice:
 
     def __init__(self) -> None:
         self.is_fixed: bool = False
-        self._beside: bool = True
+        self._beside: bool = False
         self._trial: int = 0  # stretches of it that are left: the other way, this one, the other, this one
         self._wait: int = _SOON
         self._left: int = 2
@@ -69,12 +75,16 @@ class BesideChoice:
         self._since: float = 0.0
 
     def begin(self) -> bool:
-        """A stretch begins; return whether the network has a thread of its own in it."""
+        """Begin a stretch; return whether the network has a thread of its own in it."""
         self._since = time.perf_counter()
         return self.is_fixed or self._beside != (self._trial % 2 == 0 and self._trial > 0)
 
+    def longest_ps(self) -> int:
+        """Return how long the next stretch may be."""
+        return _TRIAL_PS if self._trial and not self.is_fixed else PROGRESS_PS
+
     def end(self, simulated_ps: int) -> None:
-        """It is over, and was so long."""
+        """End a stretch of so much simulated time."""
         if not simulated_ps or self.is_fixed:
             return
         took = (time.perf_counter() - self._since) / simulated_ps
@@ -90,7 +100,7 @@ class BesideChoice:
             self._this_s += took
         self._trial -= 1
         if not self._trial:
-            is_better = self._other_s < self._this_s
+            is_better = self._other_s < _GAIN * self._this_s
             if is_better:
                 self._beside = not self._beside
                 self._wait = _SOON
@@ -262,8 +272,8 @@ class Engine:
     def draw_again(self) -> None:
         """What programs have drawn that lies ahead, they draw anew."""
         drivers: dict[Driver, None] = {}  # each once, also where it has asked twice for one time
-        for time, timer in self.scheduler.pending():
-            if isinstance(timer, Driver) and timer.due == time:
+        for due, timer in self.scheduler.pending():
+            if isinstance(timer, Driver) and timer.due == due:
                 drivers[timer] = None
         for driver in drivers:
             driver.again(self.scheduler.now)
@@ -294,8 +304,8 @@ class Engine:
             target = until_ps if until_ps < next_progress else next_progress
             flow = None
             if may is not None and may():
-                if target - now > PROGRESS_PS:
-                    target = now + PROGRESS_PS  # then look again
+                if target - now > self.choice.longest_ps():
+                    target = now + self.choice.longest_ps()  # then look again
                 flow = self._lasting(open_flows)
             if flow is None:
                 last = open_flows[-1] if open_flows else FlowOrGroup("", scheduler, 0)
@@ -314,8 +324,10 @@ class Engine:
         return min([host.processor.least_send_cost() for host in self.hosts])
 
     def _lasting(self, flows: list[FlowOrGroup]) -> FlowOrGroup | None:
-        """Return a flow that surely goes on, where the hosts take their time for what they send; else None. The run must
-        not end while the network is ahead of the hosts."""
+        """Return a flow that surely goes on, where the hosts take their time for what they send; else None.
+
+        The run must not end while the network is ahead of the hosts.
+        """
         if self._hosts_seen != len(self.hosts):
             self._hosts_seen = len(self.hosts)
             self._reaction_ps = self._reaction()
@@ -326,11 +338,12 @@ class Engine:
         return None
 
     def _turns_beside(self, until_ps: int, flow: FlowOrGroup) -> bool:
-        """As :meth:`_turns`, as long as this flow surely goes on. Meanwhile the network runs on in a thread of its own,
-        up to the first time at which a host might send anything that it has not been given yet. False: it cannot.
+        """Run as :meth:`_turns` does, as long as this flow surely goes on. False: it cannot.
+
+        Meanwhile the network runs on in a thread of its own, up to the first time at which a host might send anything
+        that the network has not been given yet.
         """
-        reaction = self._reaction_ps
-        network = self.network
+        network = cast(AheadNetwork, self.network)
         if not network.begin_ahead():
             return False
         processors = [host.processor for host in self.hosts]
@@ -340,7 +353,7 @@ class Engine:
                 host.processor.early_until = until_ps
         is_whole = False
         try:
-            self._keep_ahead(until_ps, flow, processors, reaction)
+            self._keep_ahead(network, until_ps, flow, processors)
             is_whole = True
         finally:
             for processor in processors:
@@ -348,8 +361,9 @@ class Engine:
             network.end_ahead(is_whole)
         return True
 
-    def _keep_ahead(self, until_ps: int, flow: FlowOrGroup, processors: list[Processor], reaction: int) -> None:
-        network = self.network
+    def _keep_ahead(self, network: AheadNetwork, until_ps: int, flow: FlowOrGroup, processors: list[Processor]) -> None:
+        """Run as :meth:`_turns_beside` says."""
+        reaction = self._reaction_ps
         scheduler = self.scheduler
         by_nic = self._by_nic
         now = scheduler.now

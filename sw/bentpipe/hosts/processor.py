@@ -10,7 +10,7 @@ from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.endpoint import TransportEndpoint
 from bentpipe.hosts.scheduler import NEVER, Scheduler, Timer
 from bentpipe.tcp.segment import Segment
-from bentpipe_sim.interface import PduNetwork
+from bentpipe_sim.interface import AheadNetwork
 
 __all__ = ["Processor"]
 
@@ -33,9 +33,9 @@ class Processor(Timer):
     busy_ps : int
         Time spent on segments and datagrams, clock interrupts not counted.
     early_until : int
-        A segment that it is done with by this time (ps) is given to the network at once, for that time; -1: none is.
-    network : PduNetwork or None
-        That network.
+        The time (ps) up to which segments are given to the network when the processor begins with them; -1: none is.
+    network : AheadNetwork or None
+        The network that gets these segments.
     """
 
     _end: TransportEndpoint  # whose segment it works on, and that: neither is in a queue any more
@@ -59,7 +59,7 @@ class Processor(Timer):
         self._doing: int = _NOTHING
         self._done_ps: int = 0
         self.early_until: int = -1
-        self.network: PduNetwork | None = None
+        self.network: AheadNetwork | None = None
         self._is_put: bool = False
 
     def waiting(self) -> int:
