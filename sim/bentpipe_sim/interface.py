@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["PS_PER_S", "CellNetwork", "CellStream", "PduEvent", "PduNetwork", "PduStatus"]
+__all__ = ["PS_PER_S", "AheadNetwork", "CellNetwork", "CellStream", "PduEvent", "PduNetwork", "PduStatus"]
 
 PS_PER_S: Final = 1_000_000_000_000
 """Picoseconds a second: all times in the interface are integers of picoseconds."""
@@ -134,6 +134,34 @@ class PduNetwork(Protocol):
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
         """Number of PDUs with the payload pattern of stream ``key`` that interface ``nic`` was given on a VC, and that
         interface ``sink`` has neither received nor lost so far; -1 where the network has no ledger of its PDUs."""
+        ...
+
+
+class AheadNetwork(PduNetwork, Protocol):
+    """A network that may run in a thread of its own, ahead of the hosts that are on it."""
+
+    def may_run_ahead(self) -> bool:
+        """Return whether there is a thread for :meth:`begin_ahead`."""
+        ...
+
+    def begin_ahead(self) -> bool:
+        """Let :meth:`run_ahead` take the place of :meth:`run`, until :meth:`end_ahead`. False: it cannot."""
+        ...
+
+    def run_ahead(self, until_ps: int, limit_ps: int, reaction_ps: int) -> list[PduEvent]:
+        """Run as :meth:`run` does. Meanwhile, and until the next call, the network may run on to ``limit_ps``.
+
+        It may also run past events that are not returned yet, by less than ``reaction_ps``. The caller sends nothing
+        before these times.
+        """
+        ...
+
+    def delay(self, until_ps: int) -> None:
+        """Let :meth:`send` queue SDUs at this later time; -1: at the present time again."""
+        ...
+
+    def end_ahead(self, is_whole: bool) -> None:
+        """Let :meth:`run` take its place again. Unless ``is_whole``, as after an error, the network may be ahead."""
         ...
 
 

@@ -15,7 +15,7 @@ from .cell_streams import TestCellStream
 from .errors import NetworkError, SimulationError
 from .management import check_managed
 from .nodes import Link, Nic, Node, Switch, checked
-from .parts import number_of, plan
+from .parts import chosen_threads, number_of, plan
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
 from .topology import Topology
@@ -181,6 +181,7 @@ class Network(Topology, Pdus):
         ]
         captured = [[node, node.outputs[port][0]] for _, _, node, port in self._captures]
         threads, parts = plan(self.nodes, wires, captured, self._threads, self._parts)
+        self.threads = self._threads or chosen_threads() or 1  # beside its hosts only where that is asked for
         if self.loop.cut(self.loop.ffi.new("uint32_t[]", parts), threads):
             raise SimulationError(f"the network cannot be cut: {self._error()}")
 
@@ -191,8 +192,8 @@ class Network(Topology, Pdus):
 
     @property
     def parts_and_threads(self) -> tuple[int, int]:
-        """The parts and threads of the last run."""
-        return (1, 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
+        """The parts and threads of the last run; or two threads where hosts had one of their own."""
+        return (1, 2 if self.ran_ahead else 1) if self.why_whole else (int(self.loop.parts()), int(self.loop.threads()))
 
     @staticmethod
     def _held(a: Node, delay: int) -> int:

@@ -45,10 +45,16 @@ class Pdus:
     -------
     begun : bool
         Time passes.
+    threads : int
+        Threads that the network and its hosts may use.
+    ran_ahead : bool
+        The network has run in a thread of its own beside the hosts.
     """
 
     def __init__(self, loop: Any, defects: Any) -> None:
         self.begun: bool = False
+        self.threads: int = 1
+        self.ran_ahead: bool = False
         self._now_ps: int = 0
         self._defects: Any = defects
         self._due: list[Any] = defects.due
@@ -61,6 +67,9 @@ class Pdus:
         self._network: Any = network
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
+        self._run_ahead: Any = library.bp_run_ahead if library else _closed
+        self._send_at: Any = library.bp_send_at if library else _closed
+        self._later: int = -1
         self._check: Any = library.bp_check if library else _closed
         self._checksum: Any = library.bp_checksum if library else _closed
         self._block: Any = b""  # where the event loop has its events
@@ -85,13 +94,16 @@ class Pdus:
         """Return what it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
         return {
             "begun": False,
+            "threads": 1,
+            "ran_ahead": False,
             "_now_ps": self._now_ps,
             "_loop": self._loop,
             "_defects": self._defects,
             "_due": self._due,
             "_reporting": self._reporting,
             "_network": None,
-            **dict.fromkeys(("_send", "_run", "_check", "_checksum"), _closed),
+            **dict.fromkeys(("_send", "_send_at", "_run", "_run_ahead", "_check", "_checksum"), _closed),
+            "_later": -1,
             "_block": b"",
         }
 
@@ -135,7 +147,14 @@ class Pdus:
         write_i64_le(writer, checksum_at << 32 | (checksum_start & _MASK32))
         write_i64_le(writer, told << 48 | uu << 32 | octets)
         writer.write(head)
-        self._send(self._network, writer.getvalue())
+        if self._later >= 0:
+            self._send_at(self._network, self._later, writer.getvalue())
+        else:
+            self._send(self._network, writer.getvalue())
+
+    def delay(self, until_ps: int) -> None:
+        whole = until_ps // _PS
+        self._later = -1 if until_ps < 0 else whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
 
     def run(self, until_ps: int) -> list[PduEvent]:
         if not self.begun:
@@ -147,6 +166,35 @@ class Pdus:
         if until >= _LAST:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
         count: int = self._defects.run(until) if self._due else self._run(self._network, until)
+        return self._reported(count, until_ps)
+
+    def may_run_ahead(self) -> bool:
+        return self.threads > 1
+
+    def begin_ahead(self) -> bool:
+        if self.threads < 2 or not self.begun or self._due or not self._loop.may_run_ahead():
+            return False
+        self.ran_ahead = True
+        self._block = b""
+        self._loop.begin_ahead()
+        return True
+
+    def run_ahead(self, until_ps: int, limit_ps: int, reaction_ps: int) -> list[PduEvent]:
+        whole = until_ps // _PS
+        until = whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
+        whole = limit_ps // _PS
+        limit = whole * _TICKS + (limit_ps - whole * _PS) * _TICKS // _PS
+        if limit >= _LAST:
+            raise SimulationError(f"simulated time ends after 1.5 years: {limit_ps} ps are more")
+        count: int = self._run_ahead(self._network, until, limit, reaction_ps * _TICKS // _PS)
+        return self._reported(count, until_ps)
+
+    def end_ahead(self, is_whole: bool) -> None:
+        self._loop.end_ahead(1 if is_whole else 0)
+        self._block = b""
+
+    def _reported(self, count: int, until_ps: int) -> list[PduEvent]:
+        """Return the events of a run to this time, and let that time be over."""
         events: list[PduEvent] = []
         if not count:
             if until_ps > self._now_ps:

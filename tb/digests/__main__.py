@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Iterable
@@ -10,14 +11,15 @@ from collections.abc import Iterable
 from bentpipe.compiled import prepare
 from bentpipe.experiment.document.catalogue import catalogue
 from digests import SETS, differences, digests
-from digests.parts import compared
+from digests.parts import compared, compared_with_hosts
 
 
 def _in_parts(entries: Iterable[str]) -> int:
     failed = False
+    prepare(sys.stderr.isatty())
     for entry in entries:
         begin = time.process_time()
-        for name, outcome, same in compared(entry):
+        for name, outcome, same in itertools.chain(compared(entry), compared_with_hosts(entry)):
             failed |= not same
             print(f"{name} ({time.process_time() - begin:.1f} s): {outcome}", flush=True)
             begin = time.process_time()
@@ -28,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m digests", description="The same cells at the same ticks?")
     parser.add_argument("entry", nargs="*", help="of the catalogue (default: all of the set)")
     parser.add_argument("--set", choices=SETS, default="quick", help="quick durations (default), or shorter ones")
-    parser.add_argument("--threads", action="store_true", help="networks without hosts, in parts and on two threads")
+    parser.add_argument("--threads", action="store_true", help="in parts and on two threads")
     parser.add_argument("--keep", action="store_true", help="keep the digests of these entries: cells were to change")
     given = parser.parse_args()
     unknown = set(given.entry) - set(catalogue())

@@ -1,6 +1,9 @@
 """The catalogue's networks in parts: ``python -m digests --threads`` (``make digests ARGS=--threads``).
 
-Hosts keep a run from being in parts. So each network carries PDUs here that the event loop makes, from every source of
+Each experiment runs with its hosts, with the network in their thread and in one of its own: results have to be the same
+every 50 ms.
+
+Hosts keep a run from being in parts. So each network also carries PDUs that the event loop makes, from every source of
 a VC as fast as it may send. It runs on one event loop, in 2 and 3 parts and in as many parts as it can be cut into, on
 one thread and on two. Digests of all wires, counters and accounts have to be the same after each half of the run.
 """
@@ -16,13 +19,16 @@ from bentpipe.experiment.load import load_cases
 from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_sim.network import Network
 from bentpipe_sim.parts import MOST
+from models.beside import NAMES, played
 from models.parted import outcome, saturate
 
-__all__ = ["compared"]
+__all__ = ["compared", "compared_with_hosts"]
 
 _WAYS = ((2, 1), (2, 2), (3, 2), (MOST, 1), (MOST, 2))
 """Parts and threads."""
 _HALF_PS = 10**9
+_WITH_HOSTS_PS = 1_200 * 10**9
+"""Simulated time of a run with hosts: over the satellite connections are there by then."""
 
 
 def _run(experiment: Experiment, parts: int, threads: int) -> tuple[list[tuple[Any, ...]], str, int]:
@@ -65,3 +71,25 @@ def compared(entry: str) -> Iterator[tuple[str, str, bool]]:
                 break
         else:
             yield name, f"the same in up to {most} parts", True
+
+
+def compared_with_hosts(entry: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the same for each case with its hosts."""
+    for case in load_cases(entry, (), quick=True):
+        name = ", ".join(filter(None, (entry, case.case, "with hosts")))
+        if case.splitting is not None:
+            yield name, "one thread: the run splits", True
+            continue
+        until_ps = min(case.duration_ps, _WITH_HOSTS_PS)
+        expected, _ = played(case, until_ps, 1)
+        found, ran_ahead = played(case, until_ps, 2)
+        differs = [
+            what
+            for stop in zip(expected, found, strict=True)
+            for what, one, other in zip(NAMES, *stop, strict=True)
+            if one != other
+        ]
+        if differs:
+            yield name, f"differs with two threads: {', '.join(dict.fromkeys(differs))}", False
+        else:
+            yield name, "the same with two threads" if ran_ahead else "one thread", True

@@ -49,7 +49,7 @@ def wrong(kind: str, seed: int, steps: int, why: Counter[str]) -> list[str]:
     return faults
 
 
-def _with_tsan() -> int:
+def with_tsan(module: str) -> int:
     """Run this program once more, with ThreadSanitizer."""
     library = subprocess.run([compiler(), "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
     environment = {
@@ -59,7 +59,7 @@ def _with_tsan() -> int:
         "TSAN_OPTIONS": "report_signal_unsafe=0 ignore_noninstrumented_modules=1",
     }
     arguments = [each for each in sys.argv[1:] if each != "--tsan"]
-    return subprocess.run([sys.executable, "-m", "soak.parts", *arguments], env=environment).returncode
+    return subprocess.run([sys.executable, "-m", module, *arguments], env=environment).returncode
 
 
 def main() -> int:
@@ -73,7 +73,7 @@ def main() -> int:
     if unknown := set(given.kinds) - set(PARTED):
         parser.error(f"no kind {', '.join(sorted(unknown))}")
     if given.tsan:
-        return _with_tsan()
+        return with_tsan("soak.parts")
     count = bad = 0
     why: Counter[str] = Counter()
     for kind in given.kinds or PARTED:

@@ -16,6 +16,18 @@ class Inbox {
     const std::vector<bp_event>& events() const { return events_; }
     const Octets& sdu(uint32_t handle) const { return sdus_[handle]; }
 
+    // The other one gets the events and SDUs, and this one what the other had.
+    void exchange(Inbox& other) {
+        events_.swap(other.events_);
+        sdus_.swap(other.sdus_);
+    }
+
+    // Get the other one's events and SDUs, which gets other SDUs in their stead. The events stay in one place.
+    void take(Inbox& other) {
+        events_ = other.events_;
+        sdus_.swap(other.sdus_);
+    }
+
     void clear() {
         events_.clear();
         for (Octets& octets : sdus_) give_back(std::move(octets));

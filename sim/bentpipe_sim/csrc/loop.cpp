@@ -147,6 +147,21 @@ Output::Route Loop::route_of(const Node& node, const Output& output) {
     return output.delay == 0 && to != &node && to->face().kind != StepKind::SLOW_PATH ? Output::DIRECT : Output::WIRE;
 }
 
+void Loop::send(const uint8_t* octets) {
+    bp_post post;
+    std::memcpy(&post, octets, sizeof post);
+    nic(int(post.nic)).send(now_, post.vc,
+                            {octets + sizeof post, post.head_length, post.key, post.offset, post.length, post.checksum_start,
+                             post.checksum_at, uint8_t(post.uu), post.notify != 0});
+    wake(int(post.nic));
+}
+
+size_t Loop::octets_of(const uint8_t* octets) {
+    bp_post post;
+    std::memcpy(&post, octets, sizeof post);
+    return sizeof post + post.head_length;
+}
+
 void Loop::write(int index, uint32_t addr, uint32_t value) {
     node(index).write(addr, value);
     wake(index);

@@ -48,6 +48,8 @@ class Loop final : CellCounts {
     int watch_arrivals(int index, const ArrivalMonitor::Place& place);
     const ArrivalMonitor& arrivals(int number) const { return *arrivals_[size_t(number)]; }
 
+    void send(const uint8_t* post);  // a bp_post, and its head: a PDU for a NIC
+    static size_t octets_of(const uint8_t* post);
     void write(int index, uint32_t addr, uint32_t value);
     // Register writes that the loop itself makes, in the order of their ticks, each before its tick; those that were not made yet are
     // replaced. The ticks up to `made` have had theirs.
@@ -68,6 +70,10 @@ class Loop final : CellCounts {
     // From now on all nodes see what they are given after a run in the tick after its last, as on a board.
     void act_after_runs() { acts_after_ = true; }
     void capture_input(int index, const Tap& tap);
+
+    // Whether a run may go past events before hosts have handled them (run_ahead.hpp): no event ends it for good, and what is given
+    // after it is seen in its last tick.
+    bool may_run_ahead() const { return !acts_after_ && !monitor_; }
 
     void archive(Archive& a);  // between two runs; errors as of Archive and Node
 

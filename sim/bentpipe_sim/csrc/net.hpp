@@ -9,11 +9,13 @@
 #include "attachment.hpp"
 #include "loop.hpp"
 #include "network.h"
+#include "run_ahead.hpp"
 
 struct bp_net {
     std::vector<std::unique_ptr<bp::Capture>> captures;
     bp::Loop loop;
     std::unique_ptr<bp::Attachment> attachment;  // of what is outside
+    bp::RunAhead ahead{loop};
     std::string error;
     std::vector<uint8_t> saved;
 
@@ -22,6 +24,9 @@ struct bp_net {
         a.same(captures.size());
         for (auto& capture : captures) a(*capture);
     }
+
+    // What the hosts got last.
+    const bp::Inbox& inbox() const { return ahead.is_on() ? ahead.inbox() : loop.inbox; }
 
     // -1, and what was wrong, if `call` throws that.
     template <class Call>

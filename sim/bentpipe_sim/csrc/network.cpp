@@ -33,14 +33,8 @@ void bp_schedule(bp_net* net, const bp_scheduled_write* writes, uint64_t count) 
 uint64_t bp_made(bp_net* net) { return net->loop.made(); }
 void bp_settle(bp_net* net, int index) { net->loop.node(index).settle(); }
 
-void bp_send(bp_net* net, const uint8_t* octets) {
-    bp_post post;
-    std::memcpy(&post, octets, sizeof post);
-    net->loop.nic(int(post.nic)).send(net->loop.now(), post.vc,
-                                      {octets + sizeof post, post.head_length, post.key, post.offset, post.length,
-                                       post.checksum_start, post.checksum_at, uint8_t(post.uu), post.notify != 0});
-    net->loop.wake(int(post.nic));
-}
+void bp_send(bp_net* net, const uint8_t* octets) { net->ahead.send(octets); }
+void bp_send_at(bp_net* net, uint64_t tick, const uint8_t* octets) { net->ahead.send_at(tick, octets); }
 
 void bp_impair_frames(bp_net* net, int index, uint32_t lose, uint32_t duplicate, uint32_t reorder, uint64_t wait, uint64_t state) {
     net->loop.impair(index, {lose, duplicate, reorder, 0, wait, state});
@@ -130,9 +124,16 @@ uint64_t bp_ledger_records(bp_net* net) { return net->loop.ledger.records(); }
 
 int bp_run(bp_net* net, uint64_t until) {
     if (net->attachment) net->attachment->run(until);
-    else net->loop.run(until);
+    else net->ahead.run_alone(until);
     return int(net->loop.inbox.events().size());
 }
+
+int bp_may_run_ahead(bp_net* net) { return !net->attachment && net->loop.may_run_ahead(); }
+void bp_begin_ahead(bp_net* net) { net->ahead.begin(); }
+int bp_run_ahead(bp_net* net, uint64_t until, uint64_t limit, uint64_t reaction) {
+    return int(net->ahead.run(until, limit, reaction));
+}
+void bp_end_ahead(bp_net* net, int is_whole) { net->ahead.end(is_whole != 0); }
 
 int bp_cut(bp_net* net, const uint32_t* part_of, uint64_t threads) {
     return net->attempt([&] {
@@ -146,21 +147,21 @@ uint64_t bp_parts(bp_net* net) { return net->loop.parts() ? net->loop.parts()->c
 uint64_t bp_threads(bp_net* net) { return net->loop.parts() ? net->loop.parts()->threads() : 1; }
 uint64_t bp_windows(bp_net* net) { return net->loop.parts() ? net->loop.parts()->windows() : 0; }
 
-const bp_event* bp_events(bp_net* net) { return net->loop.inbox.events().data(); }
+const bp_event* bp_events(bp_net* net) { return net->inbox().events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }
 uint64_t bp_next_tick(bp_net* net, int index) { return net->loop.next_tick(index); }
 void bp_act_after_runs(bp_net* net) { net->loop.act_after_runs(); }
 
 int bp_check(bp_net* net, uint32_t handle, uint32_t start, uint32_t key, uint64_t offset, uint32_t length) {
-    const bp::Octets& sdu = net->loop.inbox.sdu(handle);
+    const bp::Octets& sdu = net->inbox().sdu(handle);
     return size_t(start) + length <= sdu.size() && bp::pattern_equal(sdu.data() + start, key, offset, length);
 }
 
 uint32_t bp_checksum(bp_net* net, uint32_t handle, uint32_t start, uint32_t length) {
-    return bp::internet_sum(net->loop.inbox.sdu(handle).data() + start, length);
+    return bp::internet_sum(net->inbox().sdu(handle).data() + start, length);
 }
 
-const uint8_t* bp_sdu(bp_net* net, uint32_t handle) { return net->loop.inbox.sdu(handle).data(); }
+const uint8_t* bp_sdu(bp_net* net, uint32_t handle) { return net->inbox().sdu(handle).data(); }
 
 void bp_source(bp_net* net, int index, uint32_t vc, uint32_t length, uint32_t key) {
     net->loop.nic(index).source(vc, length, key);

@@ -113,6 +113,13 @@ uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 
 int bp_run(bp_net*, uint64_t until); /* number of events */
+/* Instead of bp_run, from bp_begin_ahead to bp_end_ahead: the same, while a thread of its own runs the network on (run_ahead.hpp). Until
+   bp_end_ahead nothing else is called but bp_send, bp_send_at, bp_events, bp_check, bp_checksum and bp_sdu. */
+int bp_may_run_ahead(bp_net*);
+void bp_begin_ahead(bp_net*);
+int bp_run_ahead(bp_net*, uint64_t until, uint64_t limit, uint64_t reaction);
+void bp_end_ahead(bp_net*, int is_whole); /* 0: after an error, and the network may be ahead */
+void bp_send_at(bp_net*, uint64_t tick, const uint8_t* post); /* as bp_send at the end of a later tick */
 /* From now on run in parts where that is possible: the part of each node, in order, numbered from 0 on without gaps. It returns -1
    with bp_error set if a wire between two parts cannot be cut. bp_why_whole: why the last run was of one event loop; empty: it was
    in parts. */

@@ -117,6 +117,12 @@ def _build() -> None:
 
 
 def _parts(threads: int, is_busy: bool) -> None:
+    for case in [] if is_busy else parts.HOSTS:
+        print(f"{case}: CPU, elapsed seconds a simulated second; both in those of one thread", flush=True)
+        ways = list(parts.beside(case))
+        for row in ways:
+            shares = f"{row.cpu / ways[0].cpu:8.2f}{row.elapsed / ways[0].elapsed:8.2f}"
+            print(f"  {row.way:46}{row.cpu:8.3f}{row.elapsed:8.3f}{shares}", flush=True)
     for case in parts.CASES:
         if is_busy:
             one, several = parts.busy(case, threads, _OTHERS)

@@ -20,11 +20,13 @@ from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.nic.control import NicLine, PacingSettings
 from bentpipe_sim.network import Network
 
-__all__ = ["CASES", "Row", "busy", "measure"]
+__all__ = ["CASES", "HOSTS", "Row", "beside", "busy", "measure"]
 
 _RATE: Final = 149_760_000
 _US, _MS = 10**6, 10**9
 _TURNS: Final = 60
+_SLICE: Final = 0.05
+"""Simulated seconds of a turn with hosts."""
 _TURN_S: Final = 0.004
 """Real time of a turn on one event loop, about."""
 
@@ -116,6 +118,40 @@ def measure(case: str, threads: int) -> Iterator[Row]:
         network.check_conservation()
         yield Row(way, cpu[k], elapsed[k], network.parts_and_threads[0])
         network.close()
+
+
+HOSTS: Final = {"acts-3flows": 3.0, "acts-60flows": 12.0}
+"""Experiments whose hosts take their time, and from which second on they are measured."""
+
+
+def beside(case: str) -> Iterator[Row]:
+    """Yield a row for a run with hosts in one thread, and one for the network in a thread of its own. Both run the same
+    50 ms by turns; a row has the sums of the least tenth of these turns, by the time of the first way."""
+    from bentpipe.experiment.build.hosts import build
+    from bentpipe.experiment.load import load
+    from bentpipe.experiment.run.record import TraceRecorder
+
+    experiment = load(case)
+    runs = [build(experiment, TraceRecorder(experiment.record.interval_ps, ())) for _ in range(2)]
+    at = HOSTS[case]
+    for built, threads in zip(runs, (1, 2), strict=True):
+        assert built.network is not None
+        built.network.threads = threads
+        built.engine.choice.is_fixed = True  # pyright: ignore[reportAttributeAccessIssue]
+        built.engine.run(int(at * PS))
+    turns: list[list[tuple[float, float]]] = [[], []]
+    for _ in range(_TURNS):
+        at += _SLICE
+        for k, built in enumerate(runs):
+            begin, spent = time.perf_counter(), time.process_time()
+            built.engine.run(int(at * PS))
+            turns[k].append((time.perf_counter() - begin, time.process_time() - spent))
+    for k, way in enumerate(("hosts and network in one thread", "a thread each")):
+        # Of each turn its quotient to the other way's says little where other processes had the cores
+        best = sorted(range(_TURNS), key=lambda turn: turns[0][turn][0] + turns[1][turn][0])[: _TURNS // 10]
+        elapsed = sum(turns[k][turn][0] for turn in best) / (len(best) * _SLICE)
+        yield Row(way, sum(turns[k][turn][1] for turn in best) / (len(best) * _SLICE), elapsed, 1)
+        runs[k].close()
 
 
 def busy(case: str, threads: int, others: int) -> tuple[float, float]:

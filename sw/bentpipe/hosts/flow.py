@@ -322,6 +322,10 @@ class Flow(ApplicationFlow):
         if self.started and self.open_pairs == 0 and self.application.done():
             self.finish(now)
 
+    def goes_on(self) -> bool:
+        pair = self.last
+        return pair is not None and pair.goes_on()
+
     def report(self, end_ps: int) -> FlowReport:
         """Return the flow as of ``end_ps``, the end of the run."""
         past = self._past.copy()

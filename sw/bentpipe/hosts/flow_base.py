@@ -84,6 +84,10 @@ class FlowOrGroup(Timer):
         """Return the figures of a flow, as of ``end_ps``."""
         raise NotImplementedError
 
+    def goes_on(self) -> bool:
+        """Return whether it surely does not end before any host has sent anything from now on."""
+        return False
+
     def finish(self, now: int) -> None:
         """End, and tell the group."""
         if not self.finished:

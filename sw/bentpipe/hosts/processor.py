@@ -8,8 +8,9 @@ from typing import Final, final
 
 from bentpipe.hosts.clock import HostClock
 from bentpipe.hosts.endpoint import TransportEndpoint
-from bentpipe.hosts.scheduler import Scheduler, Timer
+from bentpipe.hosts.scheduler import NEVER, Scheduler, Timer
 from bentpipe.tcp.segment import Segment
+from bentpipe_sim.interface import AheadNetwork
 
 __all__ = ["Processor"]
 
@@ -31,6 +32,10 @@ class Processor(Timer):
     -------
     busy_ps : int
         Time spent on segments and datagrams, clock interrupts not counted.
+    early_until : int
+        The time (ps) up to which segments are given to the network when the processor begins with them; -1: none is.
+    network : AheadNetwork or None
+        The network that gets these segments.
     """
 
     _end: TransportEndpoint  # whose segment it works on, and that: neither is in a queue any more
@@ -52,10 +57,22 @@ class Processor(Timer):
         self._outputs: deque[tuple[TransportEndpoint, Segment]] = deque()
         self._calls: deque[Timer] = deque()
         self._doing: int = _NOTHING
+        self._done_ps: int = 0
+        self.early_until: int = -1
+        self.network: AheadNetwork | None = None
+        self._is_put: bool = False
 
     def waiting(self) -> int:
         """Return how many received segments and datagrams wait; the one that it works on is not among them."""
         return len(self._inputs)
+
+    def least_send_cost(self) -> int:
+        """Return the least time (ps) that any segment or datagram takes before it is sent."""
+        return self.send_cost - int(self.send_cost * self.spread) - 1 if self.spread else self.send_cost
+
+    def sends_at(self) -> int:
+        """Return when it may give the interface what it works on (ps); :data:`NEVER` if that is not to be sent."""
+        return self._done_ps if self._doing >= _SEND and not self._is_put else NEVER
 
     def receive(self, end: TransportEndpoint, segment: Segment | None, now: int) -> None:
         """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
@@ -96,13 +113,24 @@ class Processor(Timer):
         self.busy_ps += cost
         scheduler = self.scheduler
         now = scheduler.now
-        scheduler.at(self.clock.after(now, cost) if self.interrupted else now + cost, self)
+        self._done_ps = done = self.clock.after(now, cost) if self.interrupted else now + cost
+        scheduler.at(done, self)
+        if doing == _SEND and done <= self.early_until:
+            network = self.network
+            assert network is not None
+            self._is_put = True
+            network.delay(done)
+            self._end.put(self._leaves)
+            network.delay(-1)
 
     def fire(self, now: int) -> None:
         """The processor is done with a segment; it starts on the next one."""
         doing = self._doing
         if doing == _SEND:
-            self._end.put(self._leaves)
+            if self._is_put:
+                self._is_put = False
+            else:
+                self._end.put(self._leaves)
         elif doing == _RECEIVE:
             self._end.take(self._came, now)
         else:

@@ -11,7 +11,15 @@ from bentpipe.hosts.machine import Machine
 from bentpipe.hosts.scheduler import Scheduler, Timer
 from bentpipe.ip.codec import CHECKSUM_AT, CHECKSUM_START, TcpPath
 from bentpipe.tcp.connection import Connection
-from bentpipe.tcp.constants import CLOSE_WAIT, CLOSED, ESTABLISHED, LISTEN, MASK32, TIME_WAIT
+from bentpipe.tcp.constants import (
+    CLOSE_WAIT,
+    CLOSED,
+    ESTABLISHED,
+    LISTEN,
+    MASK32,
+    MAX_RETRANSMIT_SHIFT,
+    TIME_WAIT,
+)
 from bentpipe.tcp.segment import Segment
 from bentpipe.tcp.time_wait import TimeWait
 from bentpipe_sim.interface import PduEvent
@@ -20,6 +28,8 @@ from bentpipe_sim.pattern import pattern
 __all__ = ["Driver", "PairOwner", "TcpEndpoint", "TcpPair", "TcpSocket", "count_bad"]
 
 _HALF32: Final = 1 << 31
+_TIMEOUTS: Final = MAX_RETRANSMIT_SHIFT - 2
+"""So many in a row, and a connection may give up soon."""
 
 
 @final
@@ -458,6 +468,11 @@ class TcpPair(SocketPair):
         else:
             opener.connect_directly(self.sink if opener is self.source else self.source, now_ps)
 
+    def goes_on(self) -> bool:
+        """Return whether it surely does not end before any host has sent anything from now on: no end has closed, none
+        is about to give up, and no reset is under way."""
+        return not self.over and _is_sound(self.source) and _is_sound(self.sink)
+
     def closed(self, now: int) -> None:
         """One end is closed."""
         if not self.started:
@@ -490,6 +505,18 @@ class TcpPair(SocketPair):
         owner = self.owner if counts else None
         self.source.rest(owner, True)
         self.sink.rest(owner, False)
+
+
+def _is_sound(end: TcpEndpoint) -> bool:
+    connection = end.connection
+    rto = connection.sender.rto
+    return (
+        connection.state == ESTABLISHED
+        and rto.shift < _TIMEOUTS
+        and rto.failures < _TIMEOUTS
+        and not connection.keepalive
+        and end.host.no_connection == 0
+    )
 
 
 def _closed(state: int) -> bool:
