@@ -175,7 +175,7 @@ class Simulated:
         self._engine.step_design()
 
     def clock(self) -> None:
-        """The rising edge."""
+        """Make a rising edge of the clock."""
         self._engine.set_value(self._clk, 1)
         self._engine.step_design()
 

@@ -8,8 +8,10 @@ __all__ = ["Arrival"]
 
 
 class Arrival:
-    """What a node's decisions know of the cell of a tick. On the narrow datapath the header is kept: it comes in the
-    first or second clock of the tick, and may be decided on from clock 2 on.
+    """The cell that arrives in a tick, as a node's decisions use it.
+
+    The narrow datapath keeps the header: it arrives in the first or second clock of the tick, and may be used from
+    clock 2 on.
 
     Parameters
     ----------

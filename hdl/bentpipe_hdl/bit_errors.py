@@ -43,7 +43,7 @@ def _scale(rate: float) -> tuple[int, int]:
 
 
 class ErrorStart:
-    """Where a line's random errors start, from a seed and the line's name; the same for any kind of line."""
+    """The start of a line's random bit errors, from a seed and the line's name; the same for any kind of line."""
 
     def __init__(self, seed: int, name: str):
         self._seed, self._name = seed, name

@@ -69,7 +69,7 @@ def comes(tick, now, most):
 
 
 def due_tick(tick):
-    """A tick as a node's due tick: a tick early where it has the number of ``NEVER``."""
+    """Return a tick as a node's due tick: one tick earlier if it equals ``NEVER``."""
     return Mux(tick == NEVER, NEVER - 1, tick)
 
 
@@ -79,7 +79,10 @@ def earlier(a, b):
 
 
 def earliest(first, *others):
-    """The same of several, each compared with each at once: a shorter path than one after the other, by more logic."""
+    """Return the earliest of several due ticks.
+
+    Each is compared with each at the same time. This path is shorter than a chain of comparisons, and needs more logic.
+    """
     if not others:
         return first
     return Mux(reduce(and_, (_is_earlier(first, other) for other in others)), first, earliest(*others))
@@ -162,7 +165,7 @@ class TimeSignature(wiring.Signature):
 
 
 class StatusSignature(wiring.Signature):
-    """When a node has work.
+    """The ports with which a node reports when it has work.
 
     Members
     -------

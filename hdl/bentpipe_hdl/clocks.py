@@ -21,15 +21,16 @@ class ClockError(ValueError):
 
 
 class Clocks:
-    """What is known of a node's clocks while it is built, and the check of the whole.
+    """Record of the clocks from which a node's values are valid, kept while the node is built; it checks the whole
+    node.
 
-    A signal is there from clock 0 on, unless what it is made of is later: a register that follows its input from a
-    clock after that, a register that :meth:`holds` from where it says. What a register or a memory takes otherwise
-    has to be there in the clock of the strobe under which it is taken; without a strobe, in every clock.
+    A signal is valid from clock 0 on, unless a source of it is later. A register that follows its input is valid a
+    clock after its input. A register that :meth:`holds` is valid from the clock given there. What any other register or
+    memory takes must be valid in the clock of the strobe that enables it; without a strobe, in every clock.
 
-    A register that the commit or a later strobe writes has the next tick's value behind that strobe. What a strobe
-    behind the commit takes must not depend on such a register: the value has to be kept before (:meth:`Slot.settle`).
-    A register that :meth:`holds` is exempt, unless it says until when.
+    A register that the commit or a later strobe writes has the next tick's value after that strobe. So a value taken by
+    a strobe after the commit must not depend on such a register: it has to be kept before (:meth:`Slot.settle`). A
+    register that :meth:`holds` is exempt, unless it names its last clock.
     """
 
     def __init__(self):
@@ -59,8 +60,11 @@ class Clocks:
         self._needs.append((Value.cast(value), clock, what))
 
     def writes(self, en, later, name, reads, apart):
-        """A memory is written so many clocks after ``en``: before the next tick's first of ``reads`` (destinations by
-        clock), and if they are ``apart``, in none of their clocks."""
+        """Record a memory that is written ``later`` clocks after ``en``, for the check of the whole node.
+
+        The write must come before the first clock of the next tick's ``reads`` (destinations by clock). With ``apart``
+        it must not be in the clock of any read.
+        """
         self._writes.append((Value.cast(en), later, name, reads, apart))
 
     def check(self, fragment: Fragment) -> None:

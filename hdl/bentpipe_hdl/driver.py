@@ -1,4 +1,4 @@
-"""What the drivers of all node kinds share.
+"""The common base of the drivers of all node kinds.
 
 A driver is a node's software side: it turns settings into registers, reads the counters, and knows the node's account.
 It sees a :class:`~bentpipe_hdl.registers.Bus`, and nothing of what is behind that: a model in this process, a test
@@ -20,7 +20,7 @@ _WORD = 1 << 32
 
 
 class WrongNodeError(Exception):
-    """What is behind a bus is not the node that its driver is for."""
+    """The node behind a bus is of another kind, or its registers of another version, than the driver expects."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class Driver:
         return recorder.writes, shadow
 
     def _words(self, addr: int) -> range:
-        """The addresses of all words of the entry that has one at ``addr``: what takes two is written as a whole."""
+        """Return the addresses of all words of the entry that includes ``addr``: an entry of two words is written as
+        a whole."""
         for _, start, register in self.csr.map.walk():
             if start <= addr < start + register.size:
                 first = addr - (addr - start) % register.words
@@ -120,7 +121,8 @@ class Driver:
         raise ValueError(f"there is no register at {addr:#07x}")
 
     def counters(self) -> dict[str, Any]:
-        """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
+        """Return the node's counters by name: a number, or a list of one per VC or port. ``drop_REASON`` are dropped
+        cells."""
         raise NotImplementedError
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
@@ -137,7 +139,10 @@ class Driver:
         return 0
 
     def copied(self) -> tuple[int, int]:
-        """As ``counted``, of VCs whose cells are copied: the address of how many wait for it; else 0."""
+        """Return the addresses of replication counters, as :meth:`counted`; 0 for none.
+
+        They belong to VCs whose cells are copied. The first is the number of cells that wait for it.
+        """
         return 0, 0
 
     def told(self) -> Iterator[tuple[str, int, int]]:

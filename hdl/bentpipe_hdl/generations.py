@@ -48,5 +48,5 @@ class Generations:
         return number, number == self._seen.read(vc, at=at, to=f"{to}_seen")
 
     def renew(self, vc, number, en):
-        """The state of ``vc`` is from now on of the set-up with this ``number``."""
+        """Record that the state of ``vc`` belongs to the set-up with this ``number`` from now on."""
         self._seen.write(vc, number, en)

@@ -23,10 +23,10 @@ _ACCESS = {"rw": "read and written", "ro": "read", "wo": "written"}
 
 
 class Bus(Protocol):
-    """What a driver sees of a node, wherever that is: words of 32 bits at addresses of 20 bits."""
+    """A node's registers as a driver accesses them, wherever the node is: words of 32 bits at addresses of 20 bits."""
 
     def read(self, addr: int) -> int:
-        """The word at ``addr``."""
+        """Return the word at ``addr``."""
         ...
 
     def write(self, addr: int, value: int) -> None:
@@ -433,7 +433,7 @@ class Registers:
                     self._written.pop((register.name, index), None)
 
     def follow(self, other: Registers) -> None:
-        """What can't be read from the node is from now on what was last written through ``other``, if it was."""
+        """Take over the values last written through ``other`` to registers that cannot be read from the node."""
         self._written.update(other._written)
         for name in self.map.windows:
             self.__dict__[name].follow(other.__dict__[name])

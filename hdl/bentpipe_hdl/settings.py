@@ -174,7 +174,10 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Length:
-    """How many entries a list has: stands in its type; ``said`` is what is said of another, with ``{count}``."""
+    """The range of a list's length, as part of the list's type.
+
+    ``said`` is the text of the error for another length, with ``{count}``.
+    """
 
     low: int
     high: int
@@ -377,7 +380,8 @@ def _tuples(value: Any) -> Any:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """No null, which TOML hasn't; and any of the kinds, as 1 is a whole number and a share."""
+    """Return the schema without null, which TOML lacks, and with ``anyOf`` for ``oneOf``: 1 is both an integer and a
+    ratio."""
     rest = dict(schema)
     kinds = [kind for kind in (*rest.pop("anyOf", ()), *rest.pop("oneOf", ())) if kind != {"type": "null"}]
     if len(kinds) == 1:

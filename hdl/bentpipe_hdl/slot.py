@@ -1,16 +1,16 @@
-"""What happens inside a tick, for both datapath widths in one description.
+"""The schedule inside a tick, written once for both datapath widths.
 
-The control of a node is written once: a chain of look-ups, a decision, and a commit that writes every register
-and memory. On the wide datapath a tick is one clock: look-ups are combinational reads, and the commit is the
-tick's clock edge. On the narrow datapath a tick has 13 clocks or more: inputs are held in registers, memories
-are read through registers, the chain settles clock by clock, and one strobe late in the tick commits. Since a tick's
-work ends before the next tick starts, nothing needs forwarding, and both widths take the same decisions.
+The control of a node is written once: a chain of look-ups, a decision, and a commit that writes every register and
+memory. On the wide datapath a tick is one clock: look-ups are combinational reads, and the commit is the tick's clock
+edge. On the narrow datapath a tick has 13 clocks or more: inputs are held in registers, memories are read through
+registers, the chain settles clock by clock, and one strobe late in the tick commits. A tick's work ends before the next
+tick starts, so nothing needs forwarding, and both widths take the same decisions.
 
-**From which clock a value is there** is not counted by hand: a register that is written in commits holds from clock 0
-of a tick, what is made of several values from the last of theirs, :meth:`Slot.settle` adds a clock, and a read of a
-memory says when its address is taken. :meth:`Slot.checked` works that out for a whole node, and also up to which clock
-a value lasts that the commit replaces. A value that is used before it is there, or behind the commit that replaces it,
-and two reads of a memory's port in one clock, are errors of elaboration.
+**The clock from which a value is valid** is computed. A register that is written in commits is valid from clock 0 of a
+tick. A value made of several others is valid from the last of their clocks on. :meth:`Slot.settle` adds a clock, and a
+read of a memory names the clock that takes its address. :meth:`Slot.checked` computes this for a whole node, and the
+last clock of each value that the commit replaces. Elaboration raises an error if a value is used before it is valid or
+after the commit that replaces it, or if one port of a memory is read twice in a clock.
 """
 
 from contextlib import nullcontext
@@ -183,13 +183,13 @@ class Slot:
         return self._strobes[k]
 
     def with_commit(self, *strobes):
-        """These are high in the commit's clock alone: what is taken while they are, is taken then."""
+        """Declare strobes that are high in the commit's clock alone: values that they enable are taken then."""
         if not self.wide:
             for strobe in strobes:
                 self.clocks.strobe(strobe, self._commit)
 
     def later(self, strobe, name):
-        """A ``strobe`` of the commit, a clock after it (narrow); itself (wide)."""
+        """Return a ``strobe`` of the commit a clock later (narrow), or the strobe itself (wide)."""
         later = self.settle(strobe, name)
         if not self.wide:
             self.clocks.strobe(later, self._commit + 1)
@@ -217,10 +217,25 @@ class Slot:
         return fragment
 
     def store(self, name, shape, depth, init=(), *, block=False, apart=False, whole=False, bounded=False):
-        """A :class:`Store`; ``block``: in block memories if it has more than :data:`SHALLOW` rows; ``apart``: no
-        address is written in a clock in which it is read, and it is an error if the reads' clocks tell otherwise;
-        ``whole``: its rows mostly move as a whole, and the simulation doesn't take them apart; ``bounded``: a row
-        beyond the last one is never written, so that the simulation need not compare; proved in ``tb/formal``."""
+        """Make a :class:`Store`.
+
+        Parameters
+        ----------
+        name : str
+        shape : ShapeLike
+        depth : int
+            Rows.
+        init : sequence
+        block : bool
+            It is in block memories if it has more than :data:`SHALLOW` rows.
+        apart : bool
+            No address is written in a clock in which it is read. Elaboration raises an error if the clocks of the reads
+            differ from that.
+        whole : bool
+            Its rows mostly move as a whole; the native engine does not split them.
+        bounded : bool
+            No row beyond the last one is ever written (proved in ``tb/formal``), so the native engine need not compare.
+        """
         return Store(self, name, shape, depth, init, block, apart, whole, bounded)
 
     def hold(self, value, strobe, name, since=2):
@@ -281,8 +296,11 @@ class Slot:
         return rows[0]
 
     def settle(self, value, name, since=None):
-        """A stage of the chain: a register on the narrow datapath, nothing on the wide. ``since``: the clock from which
-        it is there, where that is sooner than seems: of what is written in commits alone, clock 0."""
+        """Return the value a pipeline stage later: from a register on the narrow datapath, unchanged on the wide one.
+
+        ``since`` is the clock from which the value is valid, if that is earlier than computed. It is 0 for values that
+        only commits write.
+        """
         if self.wide:
             return value
         staged = Signal.like(value, name=name)

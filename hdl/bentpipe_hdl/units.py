@@ -251,7 +251,10 @@ class Quantity:
     texts: str = ""
 
     def within(self, low: float | str, high: float | str, **changes: Any) -> Quantity:
-        """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
+        """Return the same quantity with another range, and other members.
+
+        The bounds are numbers in the base unit, or texts with a unit.
+        """
         low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
         return dataclasses.replace(self, low=low, high=high, **changes)
 
@@ -260,7 +263,7 @@ class Quantity:
         return dataclasses.replace(self, name=things, read=functools.partial(_whole_of, things=things))
 
     def check(self, given: object, document: bool = False) -> Any:
-        """The value in the base unit of what was given, in Python or in a document.
+        """Return the given value, from Python or from a document, in the base unit.
 
         Raises
         ------
@@ -294,7 +297,7 @@ class Quantity:
         return self.json_schema("" if self.texts else handler(schema)["type"])
 
     def json_schema(self, kind: str) -> dict[str, Any]:
-        """The JSON Schema of what a document has; ``kind`` is the type of a number without a unit."""
+        """Return the JSON Schema of the value in a document; ``kind`` is the type of a number without a unit."""
         if self.texts:
             return {"anyOf": [{"minimum": 0, "type": "number"}, {"pattern": self.texts, "type": "string"}]}
         bounds = {"maximum": self.high, "minimum": self.low}

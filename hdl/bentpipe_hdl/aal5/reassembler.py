@@ -16,7 +16,7 @@ __all__ = ["COUNTERS", "PduSignature", "Reassembler", "Verdict"]
 
 
 class Verdict(enum.Enum, shape=3):
-    """How the reassembly of a PDU ended."""
+    """The result of the reassembly of a PDU."""
 
     OK = 0
     CRC = 1
@@ -32,7 +32,7 @@ COUNTERS = ("unknown", "hec", "oam", "over")
 
 
 class PduSignature(wiring.Signature):
-    """What was received, as of :class:`~..nic.nic.Nic`."""
+    """A received PDU, with the members that :class:`~..nic.nic.Nic` documents."""
 
     def __init__(self, width, vcs):
         octets = {"payload": Out(384)} if width == WIDE else {"word": Out(32)}
@@ -259,8 +259,15 @@ class Reassembler(wiring.Component):
         return m
 
     def _wide(self, m, slot, ours, takes, now, timer):
-        """When a cell has come to its end, what it was, the CRC of the PDU so far, the cell's octets 40 to 43, how many
-        octets more than the PDU's length its cells before this one have, and whether a PDU given up is told of."""
+        """Return what is known when the cell is complete: a tuple of six values.
+
+        - whether such a cell is complete in this clock
+        - the state of its VC
+        - the CRC of the PDU up to this cell
+        - the cell's octets 40 to 43 (the trailer's first half)
+        - the number of octets by which the cells before this one exceed the PDU's length
+        - the timer's expiry report
+        """
         payload = self.i.payload
         spare = Signal(signed(18))
         trailer = payload[320:352]
@@ -272,9 +279,12 @@ class Reassembler(wiring.Component):
         return ours, now, after, trailer, spare, timer.expires
 
     def _narrow(self, m, slot, ours, takes, now, timer):
-        """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first
-        clocks of the next tick, before that tick's cell reads it. Words go on to the host ``latency`` clocks later,
-        when their VC is known."""
+        """Return the same values as :meth:`_wide`, from words.
+
+        The CRC of the cell alone is made as its words arrive. The VC's state joins it at the end, in the first clocks
+        of the next tick, before that tick's cell reads the state. Words go on to the host ``latency`` clocks later,
+        when their VC is known.
+        """
         latency = 14
         i, o = self.i, self.o
         count = Signal(4)
@@ -331,7 +341,7 @@ class Reassembler(wiring.Component):
 
 
 class _Cell(SimpleNamespace):
-    """What is known of a cell when its end comes: its VC, the VC's state and what that is of, what the cell does."""
+    """The values known at the end of a cell: its VC, the VC's state and its generation, and what the cell does."""
 
     def like(self, prefix):
         """Registers for it."""

@@ -192,7 +192,10 @@ class Segmenter(wiring.Component):
         return single, pti
 
     def _wide(self, m, slot, sending, job, last, header, speaking, single):
-        """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
+        """Make one cell a clock.
+
+        The CRC of the last cell covers 44 octets: they are moved up by four, behind zeros.
+        """
         crcs = slot.store("crcs", 32, self.vcs, whole=True)
         crc = Signal(32)
         m.d.comb += crc.eq(Mux(job.first, INIT, crcs.read(self.vc)))
@@ -347,7 +350,7 @@ def _trailer(job):
 
 
 def _of_last_tick(m, slot, value, name):
-    """The value as the last tick has left it: in the first clocks of a tick."""
+    """Return the value that the last tick has left, for use in the first clocks of a tick."""
     signal = Signal.like(value, name=f"last_{name}")
     m.d.comb += signal.eq(value)
     slot.clocks.holds(signal, 0)

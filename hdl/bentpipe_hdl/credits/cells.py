@@ -28,7 +28,7 @@ UNUSED = 0x6A
 
 
 def _octets(value):
-    """A 32-bit value in the order of transmission: its top octet in the low bits."""
+    """Return a 32-bit value in the order of transmission: its most significant octet in the low bits."""
     return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
 
 
@@ -109,7 +109,10 @@ class MessageReceiver(wiring.Component):
             ]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 0 of the next tick at the latest, the second of the next cell in clock 1."""
+        """Receive a message in words of 32 bits.
+
+        The last word arrives in clock 0 of the next tick at the latest, the second word of the next cell in clock 1.
+        """
         left, crc = Signal(4), Signal(CRC10_BITS)
         ours, good, message = Signal(), Signal(), Signal(Message)
         after, word = Signal(CRC10_BITS), self.i.word

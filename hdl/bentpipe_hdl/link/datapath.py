@@ -1,4 +1,4 @@
-"""What both datapaths of a link have: the cell of the tick and the receiver's header check."""
+"""The common part of both datapaths of a link: the cell of the tick and the receiver's header check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ PACING_KEYS: Final = ("cell_rate", "sustained_rate", "burst")
 
 
 class PacingSettings(Settings):
-    """How an interface paces a VC."""
+    """The pacing of a VC at its interface."""
 
     cell_rate_bps: Rate | None = Field(
         default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
@@ -169,7 +169,7 @@ class NicReceive:
 
     @property
     def cells(self) -> int:
-        """Of the largest PDU."""
+        """Return the number of cells of the largest PDU."""
         return (self.max_sdu + 8 + 47) // 48
 
 

@@ -137,7 +137,7 @@ class NicCore:
         return posts if self.own_post is None else posts & ~self.own_post
 
     def _posts(self) -> None:
-        """A post is taken with the end of a tick, and counted where it is refused."""
+        """Take a posted PDU at the end of a tick, and count it if it is refused."""
         m, pacer, refused = self.m, self.pacer, Signal(32, name="refused")
         m.d.sync += self.nic.post_taken.eq(0)
         with m.If(self.slot.commit), m.If(self.of_host(pacer.posts)):

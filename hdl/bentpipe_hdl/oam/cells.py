@@ -118,7 +118,7 @@ def location_of_node(name: str) -> bytes:
 
 
 class OamError(ValueError):
-    """What is wrong with a payload, in one line."""
+    """A payload is not a valid cell of fault management; the text is one line."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Loopback:
     source: bytes = END_POINT
 
     def looped(self) -> Loopback:
-        """The same as it goes back."""
+        """Return the cell as it is sent back, with the loopback indication cleared (clause 10.2.3)."""
         return replace(self, to_be_looped=False)
 
     def _said(self) -> bytes:
@@ -222,12 +222,12 @@ def pack(cell: OamCell) -> bytes:
 
 
 def unpack(payload: bytes) -> OamCell:
-    """What a payload of 48 octets says. Reserved bits, and octets that are unused, are not looked at (clause 10.1).
+    """Decode a payload of 48 octets. Reserved bits and unused octets are ignored (clause 10.1).
 
     Raises
     ------
     OamError
-        It is damaged, or no cell of fault management that is known here.
+        It is damaged, or is not one of the cells of fault management that this module knows.
     """
     if len(payload) != PAYLOAD_OCTETS:
         raise OamError(f"a payload has {PAYLOAD_OCTETS} octets, and this has {len(payload)}")

@@ -1,4 +1,4 @@
-"""What an OAM cell of fault management says (I.610 clause 10), on both datapaths."""
+"""The decoder of OAM cells of fault management (I.610 clause 10), on both datapaths."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
@@ -95,7 +95,10 @@ class OamReceiver(wiring.Component):
             m.d.sync += [self.good.eq(crc10_holds(payload)), self.said.eq(said)]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 0 of the next tick at the latest, the first of the next payload in clock 1."""
+        """Receive an OAM cell in words of 32 bits.
+
+        The last word arrives in clock 0 of the next tick at the latest, the first word of the next payload in clock 1.
+        """
         word, left, crc, after = self.i.word, Signal(4), Signal(CRC10_BITS), Signal(CRC10_BITS)
         said, good, asks, location = Signal(Said), Signal(), Signal(), self.location
         m.d.comb += after.eq(crc10_word(crc, word))

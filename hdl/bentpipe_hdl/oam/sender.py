@@ -21,7 +21,7 @@ WORDS = WORDS_A_CELL - 1
 
 
 class Kind(Enum, shape=3):
-    """What a cell is."""
+    """The kind of an OAM cell."""
 
     AIS = 0
     RDI = 1

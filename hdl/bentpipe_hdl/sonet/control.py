@@ -251,7 +251,8 @@ class SonetDriver(Driver):
             end.latch = 0
 
     def terminal(self, end: int) -> dict[str, int]:
-        """What the registers of an end (0 or 1) say, by name; the counters are those of the last :meth:`latch`."""
+        """Return the registers of the terminal at an end (0 or 1) by name; counters have the values of the last
+        :meth:`latch`."""
         return {r.name: self._ends[end].get(r) for r in TERMINAL.registers if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
@@ -259,7 +260,7 @@ class SonetDriver(Driver):
         self._put("loss", way, words)
 
     def burst(self, way: int, words: int) -> None:
-        """All bits inverted on the line from end ``way`` for so many words, at most 65535."""
+        """Invert all bits on the line from end ``way`` for so many words, at most 65535."""
         self._put("burst", way, words)
 
     def slip(self, way: int, bits: int) -> None:

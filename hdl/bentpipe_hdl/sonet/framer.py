@@ -349,7 +349,7 @@ class Framer(wiring.Component):
         return spe
 
     def _wide(self, m, g, row, column, toh_word, pointer, mapper):
-        """A frame's words of 3N bytes."""
+        """Make a frame in words of 3N bytes."""
         n, width = g.n, g.width
         toh = self._toh
         word = Signal(8 * width)
@@ -413,7 +413,7 @@ class Framer(wiring.Component):
         return word
 
     def _narrow(self, m, g, row, column, toh_word, pointer, mapper):
-        """A frame's words of N/3 bytes or less. ``fetch`` and ``restart`` are decided on a clock ahead."""
+        """Make a frame in words of N/3 bytes or less; ``fetch`` and ``restart`` are decided a clock ahead."""
         width, words = g.width, g.words_per_unit
         toh = self._toh
         word = Signal(8 * width)

@@ -95,7 +95,7 @@ class CellMapper(wiring.Component):
         return m
 
     def _wide(self, m, load, cell, history, first, second):
-        """The cell on the line and the next one as one number, of which a word is chosen."""
+        """Choose words of one number that holds the cell on the line and the next one."""
         g, width = self._geometry, self._geometry.width
         header, check = Signal(32), Signal(8)
         plain, before, payload = Signal(384), Signal(48), Signal(384)
@@ -129,7 +129,8 @@ class CellMapper(wiring.Component):
                 m.d.sync += at.eq(after - CELL)
 
     def _narrow(self, m, load, cell, history, first, second):
-        """A shift register of the cell on the line, behind it the next one, and words ahead of the reader."""
+        """Shift words out of a register that holds the cell on the line, followed by the next one; some words are
+        made ahead."""
         ahead = self._ahead(m, load, cell, history, second)
         width = self._geometry.width
         # Of the shift register `left` bytes are still to be sent. No wide register hangs on `pull`.

@@ -107,9 +107,10 @@ def _delay_block(before, bits):
 
 
 def scramble_payload(m, before, payload, name="scrambled"):
-    """The x^43+1 scrambled form of a payload or a part of it, in blocks of five octets (40 bits are within the delay).
+    """Return the x^43+1 scrambled form of a payload or a part of it.
 
-    ``before`` is as for :func:`payload_delay`. The result is as long as ``payload``.
+    It is made in blocks of five octets, as 40 bits are within the delay. ``before`` is as for :func:`payload_delay`.
+    The result is as long as ``payload``.
     """
     history, out = before, []
     for start in range(0, len(payload), 40):

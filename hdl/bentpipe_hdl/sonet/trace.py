@@ -46,7 +46,7 @@ def trace_message(text, length):
 
 
 def _is_last(index, form):
-    """The byte at ``index`` is the last one of its message, or behind it."""
+    """Return whether the byte at ``index`` is the last one of its message, or after it."""
     short = index[:4].all() | index[4:].any()
     return Mux(form == TraceForm.LONG, index.all(), (form != TraceForm.SHORT) | short)
 

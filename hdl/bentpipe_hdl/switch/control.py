@@ -147,7 +147,7 @@ class SwitchSettings(Settings):
 
 
 class PortSettings(Settings):
-    """What an output port of a switch has beside its rate."""
+    """Settings of a switch's output port, beside its rate."""
 
     reactive: ReactiveSettings | None = Field(default=None, description="its capacity follows its queue")
     frames: FramesName | None = Field(
@@ -168,7 +168,7 @@ class PortSettings(Settings):
 
 
 class VcSettings(Settings):
-    """What a VC may have of a switch."""
+    """Settings of a VC at its switches."""
 
     hints: ClassVar = _HINTS
 

@@ -103,7 +103,7 @@ class ArrivingCell:
 
     @property
     def state(self) -> Any:
-        """What plugins keep of the cell's VC (``vc_fields`` written as "state")."""
+        """Return the state that plugins keep of the cell's VC (``vc_fields`` written as "state")."""
         return self.core.vc_table.a_state
 
     def refuse(self, objects: Value, held: str, *, reason: str, keeps: VcField, state: Value) -> None:
@@ -253,7 +253,7 @@ def arrive(core: Core, plugins: Sequence[Any]) -> ArrivingCell:
 
 
 def _identify(cell: ArrivingCell) -> None:
-    """Whose cell is it? One made in the switch brings its VC with it."""
+    """Find the VC of the cell; a cell made in the switch brings its VC with it."""
     m, slot, injection, arrival = cell.core.build.m, cell.core.build.slot, cell.core.injection, cell.core.arrival
     if injection:
         cell.found, cell.found_vc = cell.found | injection.inside, Mux(injection.inside, injection.vc, cell.found_vc)

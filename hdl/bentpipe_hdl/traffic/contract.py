@@ -71,7 +71,7 @@ def burst_problem(
 
 
 class ContractSettings(Settings):
-    """What a VC may send: cells at the peak rate, and no more than a burst above the sustained one."""
+    """A VC's traffic contract: cells at the peak rate, and at most a burst above the sustained rate."""
 
     pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second", json_schema_extra=IN_RUN)
     scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`", json_schema_extra=IN_RUN)
@@ -92,5 +92,5 @@ class ContractSettings(Settings):
         return self
 
     def buckets(self) -> tuple[BucketSize, ...]:
-        """As the hardware has them."""
+        """Return the contract's buckets as the hardware stores them."""
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs)

@@ -45,14 +45,14 @@ class Sizes:
 
 
 class Due(NamedTuple):
-    """What a bucket says of a cell now.
+    """A bucket's verdict on a cell that arrives now.
 
     Members
     -------
     early : Value
-        It does not conform. Narrow: there a clock after what it is made of.
+        The cell does not conform. Narrow: valid a clock after its sources.
     after : Value
-        What ``E`` becomes if it conforms. Narrow: two clocks after.
+        The new ``E`` if the cell conforms. Narrow: valid two clocks after its sources.
     """
 
     early: Value

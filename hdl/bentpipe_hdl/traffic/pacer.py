@@ -30,7 +30,7 @@ _Bucket = data.StructLayout({"time": _SIZES.time, "valid": 1})
 
 
 class LineClock(wiring.Component):
-    """When a line takes its next cell: ``period`` after the last one, or at once.
+    """The clock of a line: it sends its next cell ``period`` after the last one, or at once.
 
     Time is compared modulo its range: after 2**48 ticks of silence the line may seem busy, for the length of the
     longest period at most.
@@ -41,16 +41,16 @@ class LineClock(wiring.Component):
     period : In
         Ticks a cell, 16 fraction bits.
     free : Out
-        It takes a cell in this tick; there from clock 1 on (narrow).
+        The line takes a cell in this tick. Narrow: valid from clock 1 on.
     sends : In
-        It does, in this tick: in the same clock (wide), from clock 2 on (narrow).
+        A cell is sent in this tick: in the same clock (wide), from clock 2 on (narrow).
     soonest : Out
-        The tick, a later one, in which it takes the next one; there from clock 4 on (narrow).
+        The tick, later than this one, in which the line takes the next cell. Narrow: valid from clock 4 on.
     end : Out
-        The tick in which the last bit of the cell that was sent last leaves; narrow: there from clock 3 of that cell's
-        tick to clock 2 of the next one, at least.
+        The tick in which the last bit of the last cell sent leaves. Narrow: valid at least from clock 3 of that cell's
+        tick to clock 2 of the next cell's.
     starts : In
-        It is free from now on.
+        The line is free from now on.
     """
 
     def __init__(self, slot):
@@ -96,19 +96,19 @@ class LineClock(wiring.Component):
 
 
 class FramedLine(wiring.Component):
-    """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameSlots` begins.
+    """The clock of a line with places for cells in frames: it sends a cell as a slot of :class:`.FrameSlots` begins.
 
-    The grid goes on whether there are cells or not: the node is due for every slot. A cell goes in the tick in which
-    its slot begins, or waits for the next slot: no two slots begin within two ticks, so that no post comes between.
+    The grid continues without cells, and the node is due for every slot. A cell is sent in the tick in which its slot
+    begins, or waits for the next slot. No two slots begin within two ticks, so no post falls between them.
 
     Members
     -------
     time, free, sends, soonest, end, starts
-        As of :class:`LineClock`; a cell ends with its slot.
+        As for :class:`LineClock`; a cell ends with its slot.
     length, cycle : In
-        A slot, and three frames: ticks, 16 fraction bits.
+        Length of a slot, and of three frames: ticks, 16 fraction bits.
     due : Out
-        When the next slot begins.
+        The tick in which the next slot begins.
     """
 
     def __init__(self, slot):

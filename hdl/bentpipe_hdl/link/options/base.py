@@ -1,4 +1,4 @@
-"""What an option of a link is to software: its registers, its settings, its counters. No Amaranth."""
+"""The software side of a link's option: its registers, settings and counters. It does not need Amaranth."""
 
 from __future__ import annotations
 

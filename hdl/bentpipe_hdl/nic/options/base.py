@@ -1,4 +1,5 @@
-"""What an option of a network interface is to software: its registers, its settings, its counters. No Amaranth."""
+"""The software side of a network interface's option: its registers, settings and counters. It does not need
+Amaranth."""
 
 from __future__ import annotations
 

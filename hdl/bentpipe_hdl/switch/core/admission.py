@@ -1,4 +1,4 @@
-"""Which cells are queued: stages that each may object to one, and the discipline of frames around them."""
+"""Admission of cells to the buffer: stages that may each refuse a cell, and the discipline of frames around them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,30 +36,30 @@ FRAME_FIELD = VcField("frame", data.StructLayout({**FRAME, "why": REASON_BITS}),
 
 @dataclass(frozen=True)
 class Arriving:
-    """What a stage sees of the cell that comes.
+    """The arriving cell as an admission stage sees it.
 
     Members
     -------
     vc : Value
     clp, pti : Value
     user, last : Value
-        A user cell (PTI below 4), which ends its frame.
+        It is a user cell (PTI below 4); it ends its frame.
     starts : Value
-        It is the first of a frame of a VC with PPD or EPD: with it the whole frame is refused.
+        It is the first cell of a frame of a VC with PPD or EPD: to refuse it is to refuse the whole frame.
     decides : Value
-        It ``starts`` a frame, or stands for itself.
+        It ``starts`` a frame, or is not part of a frame.
     policy : Policy
-        Of its VC.
+        The policy of its VC.
     length, occupancy : Value
-        Cells in the VC's queue and in the buffer, before it.
+        Cells in the VC's queue and in the buffer, before this one.
     state, new_state : data.View
-        The stage's own fields of the VC, and what becomes of them if the cell's VC is known (they keep their values
-        unless assigned).
+        The stage's own fields of the VC, and their next values if the cell's VC is known. A field that is not assigned
+        keeps its value.
     port_cells, port_frames : Value | None
-        Cells queued for the VC's port, before it, and last cells of frames among them; None: the switch doesn't count
-        them.
+        Cells queued for the VC's port before this one, and last cells of frames among them; None if the switch does not
+        count them.
     reserved : Value | None
-        The cell is within what is reserved for its VC; None: nothing is.
+        The cell is within its VC's reservation; None if the switch has no reservations.
     """
 
     vc: Value
@@ -81,8 +81,11 @@ class Arriving:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a stage says of a cell: whether it is to be dropped, and if it isn't, whether its CLP bit (``tag``) or its
-    EFCI bit (``mark``, of user cells) is to be set. None: never."""
+    """A stage's verdict on a cell.
+
+    ``drop``: it is to be dropped. If it is not dropped, ``tag`` sets its CLP bit and ``mark`` the EFCI bit of a user
+    cell. None means never.
+    """
 
     drop: Value | None = None
     tag: Value | None = None

@@ -38,7 +38,7 @@ __all__ = ["Additions", "Build", "Core"]
 
 @dataclass(frozen=True)
 class Build:
-    """What every part of a switch is built with.
+    """The arguments with which every part of a switch is built.
 
     Members
     -------
@@ -75,7 +75,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Additions:
-    """What the options of a switch add to its core.
+    """The additions of a switch's options to its core.
 
     Members
     -------
@@ -83,18 +83,18 @@ class Additions:
         Keyword arguments of core parts, by the part's name in :class:`Core`.
     stages : sequence of (Rank, Stage)
     reservations : component or None
-        Counts places of the buffer that are reserved for VCs, and those that are shared.
+        Counter of places of the buffer that are reserved for VCs, and of shared ones.
     offers : sequence of OfferSignature interfaces
-        Cells made in the switch; the first goes first.
+        Sources of cells made in the switch, in order of precedence.
     scheduler : component or None
-        Instead of :class:`~.round_robin.RoundRobin`.
+        Replacement of :class:`~.round_robin.RoundRobin`.
     vc_fields : sequence of VcField
     cell_fields : Mapping
-        What is kept with each cell in the buffer, shapes by names.
+        Shapes, by name, of values kept with each cell in the buffer.
     clears : int
         Entries of the largest table that is cleared after reset.
     counts_ports, changes_cells : bool
-        There are :class:`~.port_queues.PortQueues` and :class:`~.counters.Changes`.
+        The switch has :class:`~.port_queues.PortQueues` and :class:`~.counters.Changes`.
     """
 
     arguments: Mapping[str, Mapping[str, Any]]

@@ -126,7 +126,7 @@ class Changes(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it counts, and where software reads it."""
+        """Connect the counted events, and the registers that software reads."""
         m.d.comb += [
             self.clearing.eq(path.core.vc_table.clearing),
             self.clear.eq(path.core.vc_table.clear),

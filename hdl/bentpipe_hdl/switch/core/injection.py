@@ -1,4 +1,4 @@
-"""Where cells that are made inside a switch come in: in ticks in which none comes from outside."""
+"""Injection of cells made inside a switch, in ticks in which no cell arrives."""
 
 from functools import reduce
 from operator import or_

@@ -1,4 +1,4 @@
-"""What is queued for each port."""
+"""Counters of the cells and frames queued for each port."""
 
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
@@ -41,7 +41,7 @@ class PortQueues(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What comes and goes, and what admission sees of it."""
+        """Connect arrivals and departures, and the counts that admission uses."""
         del csr
         buffer, admission, port = path.core.buffer, path.core.admission, path.arriving.policy.port
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""When each port may send, and whose turn it is."""
+"""Scheduling of output ports: when each port may send, and which port sends next."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -255,7 +255,10 @@ class PortRateScheduler(wiring.Component):
                         m.d.sync += self.rest.eq(joined)
 
     def _first_two(self, m, times):
-        """The earliest of the ports that stay busy, its number, the earliest of the others, and whether any are."""
+        """Compare the ports that stay busy.
+
+        Return the earliest tick, its port's number, the earliest tick of the other ports, and whether there are others.
+        """
         best, which, second = Const(NEVER, TIME_BITS), Const(0, len(self.first)), Const(NEVER, TIME_BITS)
         two = Const(0)
         for p, tick in enumerate(times):
@@ -333,13 +336,16 @@ class PortRateScheduler(wiring.Component):
 
 
 def _ticks(whole):
-    """A time in ticks as one with fraction bits."""
+    """Return a time in ticks with fraction bits."""
     return Cat(Const(0, FRACTION_BITS), whole)
 
 
 def _past(ahead):
-    """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. As the
-    period may have changed since, the longest one counts."""
+    """Return whether an idle port's next tick is in the past.
+
+    It is a period ahead at most: if it seems further ahead, it was long ago, before time wrapped. The longest period
+    counts, since the period may have changed.
+    """
     return ahead[PERIOD_BITS - FRACTION_BITS :].any()
 
 

@@ -1,4 +1,4 @@
-"""Which VC of a port is next: round robin over those with cells."""
+"""Round robin over the VCs of a port that have cells."""
 
 from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring

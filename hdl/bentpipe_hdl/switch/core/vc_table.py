@@ -1,4 +1,4 @@
-"""What the switch keeps of each VC, in the order of whoever writes it."""
+"""The state that a switch keeps of each VC, ordered by the part that writes it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an option of a switch is to software: when a switch has it, its registers, its settings, its counters."""
+"""The software side of a switch's option: when a switch has it, its registers, settings and counters."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Fault(str):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a switch is set up with.
+    """A switch's set-up, as an option's software side reads it.
 
     Members
     -------
     settings : SwitchSettings
     ports : Sequence of SwitchPort
     vcs : Sequence of SwitchVc
-    name : str
-        The switch's.
     seed : str
-        From which the switch's random numbers are, if it has any: the experiment's seed and the switch's name.
+        Seed of the switch's random numbers, if it has any: the experiment's seed and the switch's name.
+    name : str
+        Name of the switch.
     """
 
     settings: Any
@@ -106,7 +106,7 @@ class Option(Registered):
     series: ClassVar[dict[str, str]] = {}
 
     def wanted(self, setup: Setup) -> bool:
-        """Some setting asks for it."""
+        """Return whether a setting needs the option."""
         raise NotImplementedError
 
     def check(self, setup: Setup) -> Iterator[Fault]:
@@ -122,7 +122,7 @@ class Option(Registered):
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.plugin").PLUGIN
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
-        """Those of a switch with so many VCs, cells of buffer and ports."""
+        """Return the option's registers in a switch with so many VCs, cells of buffer and ports."""
         raise NotImplementedError
 
     def configure(self, csr: Registers, setup: Setup) -> None:
@@ -130,7 +130,7 @@ class Option(Registered):
         raise NotImplementedError
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """Its counters: a number, or a list with one a VC or port."""
+        """Return the option's counters by name: a number, or a list of one per VC or port."""
         del csr, setup
         return {}
 

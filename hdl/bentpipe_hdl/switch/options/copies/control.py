@@ -23,7 +23,10 @@ class Copies(Option):
         return any(vc.leaf is not None for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """That a VC is copied for one VC at most is checked where chains are made."""
+        """Yield a fault for each copied VC that has credits.
+
+        Where chains are made it is checked that each VC is a copy of one VC at most.
+        """
         for k, vc in enumerate(setup.vcs):
             if vc.leaf is not None and (vc.credits_in or setup.vcs[vc.leaf].credits_in):
                 what = f"VC {vc.out_vpi}/{vc.out_vci} goes to several hosts, and has credits: these are for one"

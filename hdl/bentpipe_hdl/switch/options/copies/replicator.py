@@ -108,7 +108,7 @@ class MulticastReplicator(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, whose cell it is, what is kept of that VC."""
+        """Connect the registers, the arriving cell and the state of its VC."""
         index, entry, written = csr.table("vc_copies")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [

@@ -56,7 +56,10 @@ class Credits(Option):
         return any(vc.credits_in or vc.credits_out for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """That the buffer has so many is checked with the minima, which they are."""
+        """Yield the faults of the credits' settings.
+
+        The check of reservations covers the sum: credits are reservations of the buffer.
+        """
         reserved, buffer = sum(vc.credits_in for vc in setup.vcs), setup.settings.buffer_cells
         if reserved == buffer and not all(vc.credits_in for vc in setup.vcs):
             what = f"credits take all {buffer} cells of the buffer, and some VCs have none"

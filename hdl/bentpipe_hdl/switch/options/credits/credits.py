@@ -27,9 +27,11 @@ VcCredits = data.StructLayout({"share": 16, "back": 12, "back_port": 4, "returns
 
 
 class CreditReturn(wiring.Component):
-    """What the node before is told of a VC: ``freed = departed + lost``, after each ``batch`` cells that left.
+    """The return of credits to the node before: ``freed = departed + lost`` of a VC, after each ``batch`` departed
+    cells.
 
-    ``lost`` is what a probe's count of cells sent is more than the cells accepted here: lost on the line, or dropped.
+    ``lost`` is the number of cells by which a probe's count of cells sent exceeds those accepted here. They were lost
+    on the line or dropped.
 
     Parameters
     ----------
@@ -39,17 +41,17 @@ class CreditReturn(wiring.Component):
     Members
     -------
     probed, probed_vc, count, accepted : In
-        A probe of this VC says so many cells were sent; so many were accepted until it came.
+        A probe of this VC arrived; the cells sent by its count; the cells accepted here until it arrived.
     leaves, vc, batch, asked : In
-        A cell of this VC leaves the buffer; the news are asked for, if ``asks``, and taken. Narrow: ``vc`` from clock
-        ``DEPARTURE`` on.
+        A cell of this VC leaves the buffer; cells per credit cell; the credit cell that ``asks`` wants is accepted.
+        Narrow: ``vc`` from clock ``DEPARTURE`` on.
     asks : Out
-        With this cell it is the ``batch``-th since.
+        This cell is the ``batch``-th since the last credit cell.
     departed, freed : In, Out
-        Of ``vc``.
+        Counts of ``vc``.
     clearing, clear : In
     lost_of, lost : In, Out
-        For software.
+        A VC and its count, read by software.
     """
 
     def __init__(self, slot: Slot, *, vcs: int, count_bits: int = COUNT_BITS):
@@ -207,7 +209,7 @@ class MessageQueue(wiring.Component):
 
 
 class Credits(wiring.Component):
-    """Which VCs take part in the rounds, and the cells with which the ends of a line keep each other's counts.
+    """Credits of a switch: VCs in their ports' rounds, and the cells that keep the counts of a line's two ends equal.
 
     In one tick comes a data cell, or a credit cell or probe. What the latter makes join a round or a port's queue does
     so in the tick after it, or if data come in then, in the first tick in which none do; so there is never more than
@@ -316,7 +318,8 @@ class Credits(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, what comes and goes, the rows of VCs, the rounds, what is sent."""
+        """Connect the registers, arrivals and departures, the rows of VCs, the scheduler, and the messages to be
+        sent."""
         context = path.core.vc_table
         table_vc, entry, entry_en = csr.table("vc_credits")
         wiring.connect(m, path.core.cells_in, self.i)
@@ -397,7 +400,7 @@ class Credits(wiring.Component):
         return m
 
     def _arrive(self, m, slot, v):
-        """The cell of the tick: a VC begins, or a message is taken."""
+        """Handle the arriving cell of the tick: a VC's queue begins, or a message is taken."""
         gate, receiver, table = v.gate, v.receiver, v.table
         came_for = Signal(VcCredits)
         with slot.only(self.begins_data):
@@ -416,7 +419,7 @@ class Credits(wiring.Component):
         v.from_vc, v.taken = from_vc, taken
 
     def _look(self, m, slot, v):
-        """What a message or a visit asks for: of which VC, and what is to be done about it."""
+        """Handle a message or an audit: choose its VC and the action on it."""
         from_vc, gate, queue, receiver, returns = v.from_vc, v.gate, v.queue, v.receiver, v.returns
         table, visits = v.table, v.visits
         told, good, probe = receiver.there, receiver.good, receiver.message.probe
@@ -507,7 +510,7 @@ class Credits(wiring.Component):
         v.acts, v.does = acts, does
 
     def _depart(self, m, slot, v):
-        """The cell that leaves, or one of its own."""
+        """Handle the departing cell: a data cell, or a credit cell or probe."""
         gate, queue, returns, table, visits = v.gate, v.queue, v.returns, v.table, v.visits
         leaves = Signal()
         m.d.comb += [
@@ -557,7 +560,7 @@ class Credits(wiring.Component):
         v.asks, v.leaves = asks, leaves
 
     def _status(self, m, slot, v):
-        """When the part has work, and its counts."""
+        """Drive the part's due tick, and its counters."""
         acts, asks, credit, does, gate, leaves = v.acts, v.asks, v.credit, v.does, v.gate, v.leaves
         probed, queue, returns, taken, there, told = v.probed, v.queue, v.returns, v.taken, v.there, v.told
         visits, waits = v.visits, v.waits

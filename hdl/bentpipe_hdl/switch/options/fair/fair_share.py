@@ -31,7 +31,7 @@ class ActiveVcs(wiring.Component):
         super().__init__({"begins": In(1), "ends": In(1), "count": Out(range(vcs + 1))})
 
     def attach(self, m, csr, path):
-        """Who begins and ends; what software reads."""
+        """Connect the VCs that become active and idle, and the count that software reads."""
         m.d.comb += [
             self.begins.eq(path.arriving.starts_queue),
             self.ends.eq(path.leaving.dequeue & ~path.leaving.more),

@@ -56,7 +56,7 @@ class SlotTimer(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the ports' turns."""
+        """Connect the registers, and the ports as they are served."""
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(setting) for one, setting in zip(self.slot, csr.settings("frame_slot"), strict=True)),

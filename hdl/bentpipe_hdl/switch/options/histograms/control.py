@@ -55,7 +55,7 @@ class HistogramSettings(Settings):
 
     @property
     def shifts(self) -> tuple[int, int]:
-        """Of queues in cells, of delays in ticks."""
+        """Return the logarithms (base 2) of the bin widths: of queues in cells, of delays in ticks."""
         widths = self.queue_bin, min(max(1, round_ticks(self.delay_bin_ps)), _WIDEST)
         return (widths[0] - 1).bit_length(), (widths[1] - 1).bit_length()
 
@@ -117,7 +117,8 @@ class Histograms(Option):
         csr.queue_scale, csr.delay_scale = ({"shift": s, "logarithmic": logarithmic} for s in given.shifts)
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """For each VC and port ``[least value, cells]`` of every bin that has any: queues in cells, delays in ticks."""
+        """Return ``[least value, cells]`` of every occupied bin for each VC and port: queues in cells, delays in
+        ticks."""
         given = setup.settings.histograms
         found: dict[str, Any] = {}
         for what, shift in zip(("queue", "delay"), given.shifts, strict=True):
@@ -147,7 +148,10 @@ class Histograms(Option):
 
 
 def _sum(csr: Registers, what: str, port: int) -> int:
-    """The two words don't change while software reads them in a node that waits for it; elsewhere a sum may be torn."""
+    """Return a port's sum from its two words.
+
+    They do not change while software reads them, if the node waits for it. Elsewhere the sum may be torn.
+    """
     low, high = getattr(csr, f"{what}_sum_low")[port], getattr(csr, f"{what}_sum_high")[port]
     return high << 32 | low
 

@@ -90,7 +90,7 @@ class Histograms(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, and what it counts."""
+        """Connect the registers, and the events that are counted."""
         arrival, departure = path.core.vc_table.a_arrival, path.core.vc_table.d_departure
         m.d.comb += [
             self.clearing.eq(path.core.vc_table.clearing),

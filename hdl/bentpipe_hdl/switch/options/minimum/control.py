@@ -33,7 +33,8 @@ class Minimum(Option):
             yield self._fault(f"{what}{settings.buffer_cells}{left}", setup)
 
     def _fault(self, what: str, setup: Setup) -> Fault:
-        """What takes most of the buffer is at fault: a setting of the switch, or of the VC with the largest share."""
+        """Return a fault that names the setting that takes most of the buffer: the switch's, or that of the largest
+        VC."""
         settings, minima = setup.settings, self._minima(setup)
         largest = max(range(len(minima)), key=minima.__getitem__)
         own = setup.vcs[largest].settings

@@ -71,7 +71,7 @@ class ReservedCells(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, what comes and goes, and who is told."""
+        """Connect the registers, arrivals and departures, and the parts that use the reservation."""
         buffer, context = path.core.buffer, path.core.vc_table
         m.d.comb += [
             Cat(self.minimum_vc, self.minimum, self.minimum_en).eq(Cat(csr.table("vc_minimum"))),

@@ -143,7 +143,7 @@ class OamSettings(Settings):
 
 @dataclass(frozen=True)
 class OamPoint:
-    """What a VC's flows have at a switch; as of :data:`POINT`."""
+    """The functions of a VC's OAM flows at a switch, with the members of :data:`POINT`."""
 
     segment_end: bool = False
     end: bool = False

@@ -22,7 +22,7 @@ COUNT = 10
 
 
 def rate_layout(sizes):
-    """Of a bucket's contract: I, what it is for and does."""
+    """Return the layout of a bucket's contract: the increment I, the cells that it applies to, and its action."""
     return data.StructLayout({"increment": sizes.increment, "enabled": 1, "tag": 1, "clp0": 1, "packets": 1})
 
 

@@ -105,11 +105,12 @@ class ReactiveSettings(Settings):
 
     @property
     def cells_a_packet(self) -> int:
-        """Of a ``packet``: RFC 1483's LLC/SNAP header and AAL5's trailer have 8 octets each."""
+        """Return the number of cells of a ``packet``, with 8 octets of RFC 1483's LLC/SNAP header and 8 of AAL5's
+        trailer."""
         return -(-((self.packet or 0) + 16) // OCTETS_A_CELL)
 
     def units(self, rate_bps: int) -> int:
-        """A capacity as the hardware has it, in kb/s of cells."""
+        """Return a capacity as the hardware has it, in kb/s of cells."""
         if self.packet is None:
             return rate_bps // UNIT_BPS
         return round(Fraction(rate_bps * self.cells_a_packet * _CELL_OCTETS, self.packet * UNIT_BPS))
@@ -127,7 +128,7 @@ class ReactiveSettings(Settings):
 
     @property
     def octets_a_cell(self) -> Fraction:
-        """What a queued cell counts in octets."""
+        """Return the number of octets for which a queued cell counts."""
         return Fraction(OCTETS_A_CELL) if self.packet is None else Fraction(self.packet, self.cells_a_packet)
 
     @property

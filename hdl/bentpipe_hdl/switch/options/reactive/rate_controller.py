@@ -109,7 +109,7 @@ class RateController(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the queues, the ports' turns."""
+        """Connect the registers, the queues, and the ports as they are served."""
         index, control, written = csr.table("rate_control")
         m.d.comb += [
             self.now.eq(path.now),

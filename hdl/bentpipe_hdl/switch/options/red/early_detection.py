@@ -165,7 +165,7 @@ class RandomEarlyDetection(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the queues, what comes and goes."""
+        """Connect the registers, the queues, arrivals and departures."""
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(count) for one, count in zip(self.cells, path.core.port_queues.cells, strict=True)),
@@ -220,7 +220,10 @@ class RandomEarlyDetection(wiring.Component):
     # What both datapaths do
 
     def _judged(self, m, counts, *, above, over, hit, average, draw, idle, keeps):
-        """A frame begins: whether it is refused, and what becomes of count and average, unless that ``keeps``."""
+        """Decide whether a frame that begins is refused, and update count and average.
+
+        The average does not change if ``keeps``.
+        """
         port, limited = self.port, self.limited
         inside = Signal()
         refused = Signal()
@@ -258,7 +261,8 @@ class RandomEarlyDetection(wiring.Component):
         self._draws.write(self.seed_port, self.seed, self.seed_en)
 
     def _idle_since(self, m, counts, idle):
-        """The port's last cell leaves, or a frame ends its idle time."""
+        """Record the start of a port's idle time, as its last cell leaves; a frame that ends the idle time restarts
+        it."""
         left = Signal()
         with m.If(self.dequeue):
             m.d.comb += left.eq(Array(self.cells)[self.out_port] == 1)
@@ -319,12 +323,15 @@ class RandomEarlyDetection(wiring.Component):
 
     @staticmethod
     def _in_frames(level):
-        """A threshold as an average."""
+        """Return a threshold in the format of the average."""
         return Cat(Const(0, AVERAGE_FRACTION - LEVEL_FRACTION), level)
 
     @staticmethod
     def _spread(share, waits):
-        """Of ``count * p``: whether the frame is refused surely; whether it may be; and by what ``p`` is divided."""
+        """Return three values made of ``share``, which is ``count * p``.
+
+        They are: the frame is certainly refused; the frame may be refused; and the divisor of ``p``.
+        """
         sure = Mux(waits, share >= 2 * ONE, share >= ONE)
         may = ~waits | (share >= ONE)
         return sure, may, (Mux(waits, 2 * ONE, ONE) - share)[: PROBABILITY_BITS + 2]

@@ -102,7 +102,7 @@ class Shaper(wiring.Component):
         )
 
     def attach(self, m, csr, path, joins):
-        """Its tables, the ports' turns, what ``joins`` rounds."""
+        """Connect the tables, the ports as they are served, and the ports whose round a VC ``joins``."""
         m.d.comb += [
             Cat(self.rate_index, self.rate, self.rate_en).eq(Cat(csr.table("shape_rate"))),
             Cat(self.limit_index, self.limit, self.limit_en).eq(Cat(csr.table("shape_limit"))),

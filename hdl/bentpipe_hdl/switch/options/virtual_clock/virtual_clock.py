@@ -1,4 +1,4 @@
-"""Whose turn is next at a port: the VC whose virtual clock is least."""
+"""The virtual-clock scheduler: of a port's VCs, the one with the least virtual clock sends next."""
 
 from functools import reduce
 from operator import or_
@@ -73,7 +73,7 @@ class VirtualClock(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it needs besides."""
+        """Connect the service periods, the present tick, and the clearing after reset."""
         index, period, written = csr.table("service_period")
         m.d.comb += [
             self.now.eq(path.now),
@@ -151,7 +151,7 @@ class VirtualClock(wiring.Component):
         return Cat(vc[self.levels - level :], port[: self._port_bits])
 
     def _stamped(self, m, slot, name, clock, period):
-        """The clock after its VC has a new first cell."""
+        """Return the next clock of a VC, for a new first cell of its queue."""
         ahead, base = Signal(KEY_BITS, name=f"{name}_ahead"), Signal(KEY_BITS, name=f"{name}_base")
         now = Cat(Const(0, FRACTION_BITS), self.now)
         m.d.comb += [ahead.eq(clock - now), base.eq(clock)]
@@ -162,7 +162,10 @@ class VirtualClock(wiring.Component):
         return slot.settle((slot.settle(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
 
     def _winner(self, current, opponent, right):
-        """Of two nodes: the lesser clock, of equal ones the left one's. ``right``: the current one is to the right."""
+        """Return the node with the lesser clock; of equal clocks, the left node's.
+
+        ``right``: the current node is on the right.
+        """
         less = Mux(right, (current.key - opponent.key)[KEY_BITS - 1], ~(opponent.key - current.key)[KEY_BITS - 1])
         stays = current.valid & (~opponent.valid | less)
         return Mux(stays, current.as_value(), opponent.as_value())
@@ -192,7 +195,7 @@ class VirtualClock(wiring.Component):
             m.d.sync += [root.eq(0) for root in self.roots]
 
     def _stays(self, current, opponent, right):
-        """As :meth:`_winner` has it whether the current one wins, by one subtraction."""
+        """Return whether :meth:`_winner` chooses the current node, computed by one subtraction."""
         less = ~(Cat(Const(0, 1), opponent.key) - Cat(right, current.key))[KEY_BITS]
         return current.valid & (~opponent.valid | less)
 

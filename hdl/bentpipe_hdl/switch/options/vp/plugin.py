@@ -21,7 +21,10 @@ class VirtualPaths(Plugin):
         )  # fmt: skip
 
     def find(self, m, cell):
-        """A cell made in the switch counts as one of a path: its maker knows the VCI, or it is 0."""
+        """Find the virtual path of a cell.
+
+        A cell made in the switch counts as one of a path: its maker knows the VCI, or it is 0.
+        """
         found, vc = self._lookup.find(cell.header, cell.port)
         made_here = 0 if cell.inside is None else cell.inside
         m.d.comb += cell.in_path.eq(cell.core.build.slot.settle(found & ~cell.found, "found_path") | made_here)

@@ -19,7 +19,7 @@ MOST_WEIGHT: Final = (1 << WEIGHT_BITS) - 1
 
 
 def _weight(setup: Setup, vc: Any) -> int:
-    """Of a VC, where its port goes by weights."""
+    """Return the weight of a VC: 1 unless its port schedules by weights."""
     return vc.settings.weight if scheduler_of(setup, vc.out_port) == "weighted" else 1
 
 

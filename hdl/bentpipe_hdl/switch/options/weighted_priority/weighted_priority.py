@@ -1,4 +1,4 @@
-"""Whose turn is next at a port: FIFO, weighted round robin and strict priority, over lists of turns."""
+"""The scheduler for FIFO, weighted round robin and strict priority, over lists of entries by port and priority."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -84,7 +84,7 @@ class WeightedPriorityScheduler(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it needs besides."""
+        """Connect the scheduler's registers, and the arriving cell's key in the FIFO."""
         if self._places:
             arrival = path.core.vc_table.a_arrival
             with path.core.build.slot.only(path.arriving.arrival):
