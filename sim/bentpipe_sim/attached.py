@@ -26,7 +26,7 @@ to when it left here."""
 
 
 class Carries(enum.IntEnum):
-    """What an end carries."""
+    """The kind of data that an attached end carries."""
 
     FRAMES = 0
     """Ethernet frames without FCS, bridged by RFC 2684 (LLC)."""
@@ -43,7 +43,7 @@ class Carries(enum.IntEnum):
 
 
 class Transport(enum.IntEnum):
-    """How an end's octets come and go."""
+    """The means by which an end's octets are read and written."""
 
     PACKET_SOCKET = 0
     """AF_PACKET; the kernel stamps what comes."""
@@ -54,7 +54,7 @@ class Transport(enum.IntEnum):
 
 
 class Late(enum.IntEnum):
-    """What is done with a late packet."""
+    """The action on a late packet."""
 
     REPORT = 0
     DROP = 1
@@ -63,18 +63,18 @@ class Late(enum.IntEnum):
 
 @dataclass(frozen=True)
 class EndPort:
-    """Where the host of a NIC is.
+    """The port at which the host of a NIC is attached.
 
     Members
     -------
     carries : Carries
     transport : Transport
     fd : int
-        Of the device or socket, non-blocking; -1 where nothing is read or written.
+        Non-blocking file descriptor of the device or socket; -1 where nothing is read or written.
     longest : int
-        Octets of a frame, packet or SDU at most.
+        Longest frame, packet or SDU, in octets.
     queue : int
-        PDUs that wait for the NIC at most; more are refused.
+        Most PDUs that wait for the NIC; more are refused.
     """
 
     carries: Carries
@@ -86,14 +86,14 @@ class EndPort:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How times (ns) are spread. Its bins are 1/32 of their value wide: a share's time is by that too great at most.
+    """A distribution of times in ns. A bin is 1/32 of its value wide: a quantile is too great by at most that.
 
     Members
     -------
     count, least, most : int
     mean : float
     bins : dict of int to int
-        How many there are up to a time, above the one before.
+        Number of times up to a bound, above the previous bound.
     """
 
     count: int
@@ -114,7 +114,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Released:
-    """What left at an end, by hand: when it was to, and when it did (ns)."""
+    """A packet that left at an end with ``ScriptedIo``: the time at which it was due, and the time at which it left
+    (ns)."""
 
     end: int
     due_ns: int
@@ -151,20 +152,23 @@ class Attachment:
         self._loop.attach(computing_ps // 1000, lag_ps // 1000, int(late))
 
     def add(self, nic: Nic, port: EndPort) -> int:
-        """The host of a NIC is there; its number among the ends."""
+        """Attach the host of a NIC, and return its number among the ends."""
         given = (nic.index, int(port.carries), int(port.transport), port.fd, port.longest, port.queue)
         self._nics.append(nic)
         self._ports.append(port)
         return self._loop.attach_end(self._loop.ffi.new("bp_end *", given))
 
     def join(self, source: int, sink: int, vc: int, delay_ps: int) -> None:
-        """A VC, by its index at its NICs, from one end to another; what comes is to take ``delay_ps`` and more."""
+        """Join two ends by a VC, given by its index at its NICs.
+
+        A packet takes ``delay_ps`` from one end to the other, or more.
+        """
         sends, receives = self._nics[source].sends[vc], self._nics[sink].receives[vc]
         row = (source, sink, vc, sends.vpi, receives.vpi, sends.vci, delay_ps // 1000)
         self._loop.attach_vc(self._loop.ffi.new("bp_attached_vc *", row))
 
     def record(self, path: Path) -> None:
-        """What is injected from now on goes into this file, with its ticks."""
+        """Record the packets injected from now on into this file, with their ticks."""
         if self._loop.attach_record(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
@@ -199,7 +203,7 @@ class Attachment:
         self._loop.attach_by_hand()
 
     def stall(self, at_ns: int, length_ns: int) -> None:
-        """The first time that anything is waited for from then on, all stands still for so long."""
+        """Stop the event loop for ``length_ns``, once, at its first wait at ``at_ns`` or later."""
         self._loop.attach_stall(at_ns, length_ns)
 
     def arrive(self, end: int, at_ns: int, octets: bytes, read_ns: int = 0) -> None:
@@ -217,7 +221,7 @@ class Attachment:
     # What was counted
 
     def counts(self, end: int) -> dict[str, int | list[int]]:
-        """Of one end, as ``bp_end_counts`` of ``csrc/attach.h`` has it."""
+        """Return the counters of one end, with the names of ``bp_end_counts`` in ``csrc/attach.h``."""
         made = self._loop.ffi.new("bp_end_counts *")
         self._loop.attach_counts(end, made)
         found: dict[str, int | list[int]] = {}
@@ -227,7 +231,7 @@ class Attachment:
         return found
 
     def times(self, what: str, end: int) -> Distribution:
-        """One of :data:`TIMES` of an end."""
+        """Return one of an end's distributions, named in :data:`TIMES`."""
         made: Any = self._loop.ffi.new("bp_histogram *")
         self._loop.attach_histogram(TIMES.index(what), end, made)
         bins = {_upto(k): count for k, count in enumerate(made.bins) if count}

@@ -46,7 +46,7 @@ def bind() -> tuple[Any, Any]:
 
 
 def functions() -> list[str]:
-    """Those that are for a network, without ``bp_``."""
+    """Return the names of the library's functions that take a network, without ``bp_``."""
     return re.findall(r"\bbp_(\w+)\(bp_net\*[,)]", _declarations())
 
 

@@ -57,7 +57,7 @@ def chosen_engine() -> EngineName:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is fixed when a node is built: its kind and the parameters of its component.
+    """The shape of a node, which is fixed when it is built: its kind and the parameters of its component.
 
     Members
     -------
@@ -123,7 +123,7 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
 
 
 def _build_model(shape: Shape, engine: EngineName, sources: str) -> Path:
-    """As :func:`build_model`; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
+    """Do what :func:`build_model` does; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
     own = _outside(shape) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]  # of tests
     sources = digest(sources, digest_of(own)) if own else sources
     cache, maker = Cache(), _ENGINES[engine]

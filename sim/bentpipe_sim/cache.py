@@ -1,7 +1,7 @@
-"""What is made once and kept: files under one folder, each with its digest beside it.
+"""A cache of built files under one folder, each with its digest beside it.
 
-Every file is written beside its place and renamed: nothing half-written is left behind, and what is damaged counts as
-missing and is made again. Of several processes that want the same file one makes it, and the others wait for it.
+Every file is written beside its place and renamed: no half-written file is left behind. A damaged file counts as
+missing, and is built again. If several processes want the same file, one builds it, and the others wait for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Cache", "cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Where models are kept: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
+    """Return the cache's folder: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
     named = os.environ.get("BENTPIPE_CACHE")
     if named:
         return Path(named)

@@ -77,7 +77,7 @@ class TestCellStream:
         return ticks_to_ps(count * self.source.sends[self.vc].period >> 16)
 
     def is_over(self) -> bool:
-        """No cell is to be sent, and none is under way."""
+        """Return whether no cell is to be sent, and none is under way."""
         if int(self.source.csr.test_state) & (SENDS | POSTS):
             return False
         cells = self.truth()

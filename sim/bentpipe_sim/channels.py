@@ -55,7 +55,7 @@ class LedgerHop(NamedTuple):
     root: bool
 
     def row(self) -> tuple[int, ...]:
-        """As of ``bp_hop`` in ``csrc/network.h``."""
+        """Return the hop as ``bp_hop`` of ``csrc/network.h``."""
         kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.counted(self.number), 0xFFFFFFFF
         queue = self.node.driver.buffered()
         if self.in_path:
@@ -66,9 +66,24 @@ class LedgerHop(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Where a VC comes into a node: the node's place in the VC's path, the port (-1: none, at the source, and as copies
-    of the cells of the stop before), the VC's index there, its VPI on the way there; whether the index is that of a
-    virtual path with the VC in it, or that of another VC (``root``), whose cells are copied for this one."""
+    """The entry of a VC at one of its nodes.
+
+    Members
+    -------
+    place : int
+        The node's place in the VC's path.
+    node : Node
+    port : int
+        The port at which the VC enters; -1 for none: at the source, and for copies of the cells of the previous stop.
+    number : int
+        The VC's index at the node.
+    vpi : int
+        Its VPI on the line to the node.
+    in_path : bool
+        The index is that of a virtual path that contains the VC.
+    root : bool
+        The index is that of another VC, whose cells are copied for this one.
+    """
 
     place: int
     node: Node
@@ -140,7 +155,9 @@ def faces_of(what: str, path: Sequence[Node]) -> list[tuple[int, int]]:
 
 
 def paths_of(what: str, path: Sequence[Node], paths: Sequence[VirtualPath]) -> dict[int, VirtualPath]:
-    """The virtual paths that a VC goes through, all of which are parts of its own path, by where there they begin.
+    """Return the virtual paths that a VC goes through, by the place in its own path where each begins.
+
+    All nodes of such a path are part of the VC's own path.
 
     Raises
     ------
@@ -220,12 +237,15 @@ class Channel:
         return found
 
     def ledger_hops(self, credited: Collection[Switch]) -> list[list[LedgerHop]]:
-        """As the ledger wants it, for each leg; ``credited`` are the switches of which a VC has credits."""
+        """Return the ledger's hops of each leg; ``credited`` are the switches at which a VC has credits."""
         return [self._hops_of(leg, credited) for leg in self.legs]
 
     def _hops_of(self, leg: Leg, credited: Collection[Switch]) -> list[LedgerHop]:
-        """A line's headers are read as its next switch or NIC reads them, and its RM cells are not the VC's where they
-        are credit cells or probes."""
+        """Return the ledger's hops of one leg.
+
+        The headers on a line have the format of the line's next switch or NIC. RM cells on the line are not the VC's if
+        they are credit cells or probes.
+        """
         found, mask = [], 0
         for place, node, port, number, vpi, in_path, root in reversed(leg.stops):
             if isinstance(node, (Nic, Switch)):

@@ -40,7 +40,7 @@ class Defects:
         self.began = False
 
     def look(self, node: Node) -> None:
-        """A node may have become another: from the next tick on."""
+        """Take over a change of a node's outages, from the next tick on."""
         coming = self._loop.now() + 1 if self.began else 0
         for port, now in node.outages().items():
             before = self._seen.get((node.index, port), False)

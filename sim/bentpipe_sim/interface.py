@@ -1,8 +1,8 @@
-"""What the host software sees of a network, whatever carries the cells.
+"""The network as the host software uses it, independent of what carries the cells.
 
-A Verilated network (:class:`bentpipe_sim.network.Network`), a cocotb test and a board all offer
-:class:`PduNetwork`: send a PDU on a VC; run until a time or an event; receive PDUs with their status
-and their time stamp.
+A native or Verilated network (:class:`bentpipe_sim.network.Network`), a cocotb test and a board all offer
+:class:`PduNetwork`: send a PDU on a VC; run until a time or an event; receive PDUs with their status and their time
+stamp.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PS_PER_S: Final = 1_000_000_000_000
 
 
 class PduStatus(enum.IntEnum):
-    """How the reassembly of an AAL5 CPCS-PDU ended (I.363.5)."""
+    """The result of the reassembly of an AAL5 CPCS-PDU (I.363.5)."""
 
     OK = 0
     CRC = 1
@@ -123,12 +123,14 @@ class PduNetwork(Protocol):
         ...
 
     def checksum(self, handle: int, start: int, length: int) -> int:
-        """The ones'-complement sum (RFC 1071, not complemented, 0..65535) of ``length`` octets of a received
-        SDU from octet ``start`` on."""
+        """Return the ones'-complement sum (RFC 1071, not complemented, 0..65535) of a part of a received SDU.
+
+        The part is ``length`` octets from octet ``start`` on.
+        """
         ...
 
     def sdu(self, handle: int) -> bytes:
-        """All octets of a received SDU."""
+        """Return all octets of a received SDU."""
         ...
 
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
@@ -153,11 +155,11 @@ class CellStream(Protocol):
         ...
 
     def is_over(self) -> bool:
-        """No cell is to be sent, and none is under way."""
+        """Return whether no cell is to be sent, and none is under way."""
         ...
 
     def figures(self, span_ps: int) -> dict[str, float]:
-        """What was measured so far, by name, in a flow that took so long."""
+        """Return the figures measured so far, by name; ``span_ps`` is the duration of the flow."""
         ...
 
 

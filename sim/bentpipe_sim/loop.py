@@ -49,7 +49,7 @@ class Loop:
         setattr(self, name, function)
 
     def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
-        """A copy is not open."""
+        """Pickle the loop as one that is not open."""
         return Loop, ()
 
     def close(self) -> None:

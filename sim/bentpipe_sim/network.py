@@ -223,11 +223,11 @@ class Network(Topology, Pdus):
 
     @property
     def saves(self) -> bool:
-        """Its engine's models give their state."""
+        """Return whether the models of this engine give their state."""
         return self.engine == "native"
 
     def save(self) -> Saved:
-        """The state of a network that runs: of nodes, wires, queues, ledger, captures. It goes on as if nothing were.
+        """Return the state of a running network: nodes, wires, queues, ledger, captures. The run is not affected.
 
         Raises
         ------
@@ -534,13 +534,15 @@ class Network(Topology, Pdus):
         return {(n.name, port): self.loop.digest(n.index, port) for n, port in faces}
 
     def check_conservation(self) -> None:
-        """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
-        or is still under way, never more of it than the wire's delay and rate and the places at the node's input take.
+        """Check the conservation of cells at every node and on all wires.
+
+        For a node: cells in = cells out + dropped by reason + still queued. For all wires: cells in = cells out + under
+        way. A wire never holds more than its delay and rate allow, and the places at the node's input.
 
         Raises
         ------
         NetworkError
-            Some cells got lost or doubled, or waited where there is no place for them.
+            Cells were lost or duplicated, or waited where there is no place for them.
         """
         stats = self.stats()
         for node in self.nodes:

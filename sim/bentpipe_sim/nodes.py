@@ -69,7 +69,7 @@ def checked(what: str, find: Callable[[], V], subject: Subject | None = None) ->
 
 @contextmanager
 def _named(what: str, subject: Subject | None = None) -> Iterator[None]:
-    """A ValueError in here is a NetworkError, with ``what`` before it."""
+    """Turn a ValueError inside the context into a NetworkError whose text begins with ``what``."""
     try:
         yield
     except ValidationError as error:
@@ -124,17 +124,17 @@ class Node:
         self.outputs: dict[int, tuple[Node, int]] = {}
 
     def shape(self) -> Shape:
-        """What it has to be built as."""
+        """Return the shape with which the node is built."""
         raise NotImplementedError
 
     @cached_property
     def driver(self) -> Driver:
-        """Its software side; for a network to which nothing is added any more."""
+        """Return the node's driver; nothing is added to the network after that."""
         raise NotImplementedError
 
     @property
     def csr(self) -> Registers:
-        """Its registers by name, in a network that runs."""
+        """Return the registers by name, in a running network."""
         return self.driver.csr
 
     def spacing(self, port: int) -> int:
@@ -157,7 +157,7 @@ class Node:
             self._configure(self._make_driver(_Nowhere()))
 
     def _make_driver(self, bus: Bus) -> Any:
-        """The driver of a node of its shape behind a bus."""
+        """Return the driver of a node of this shape behind a bus."""
         raise NotImplementedError
 
     def _configure(self, driver: Any) -> None:
@@ -192,16 +192,26 @@ class Node:
         return None
 
     def outages(self) -> dict[int, bool]:
-        """Of a line: whether it is interrupted, by the output at the interrupted way's end."""
+        """Return whether each direction of a line is interrupted, by the output at its end; other nodes return
+        nothing."""
         return {}
 
     def note(self) -> None:
-        """Of a network that isn't started: what it is now is to be among what it can become in the run."""
+        """Add the present settings to those for which the node is built; used before the network is started."""
 
     @contextmanager
     def _changing(self, ports: bool = False, written: bool = False) -> Iterator[None]:
-        """What the node is made from changes; in a running network the registers that are another then are written.
-        ``ports``: these are among those of the rates of a switch's ports. ``written``: they are written."""
+        """Change the node's settings inside the context.
+
+        In a running network the registers that differ afterwards are then written. An error restores the settings.
+
+        Parameters
+        ----------
+        ports : bool
+            Only registers of a switch's port rates differ.
+        written : bool
+            The registers have been written already.
+        """
         before = copy.copy(self)
         try:
             yield
@@ -418,7 +428,7 @@ class Switch(Node):
         self._vcis: defaultdict[tuple[int, int], set[int | None]] = defaultdict(set)
 
     def vcis_at(self, port: int, vpi: int) -> set[int | None]:
-        """The VCIs of VCs that come in at a port with this VPI; None among them: it is that of a virtual path."""
+        """Return the VCIs of VCs that enter at a port with this VPI; None in the set stands for a virtual path."""
         for vc in self.vcs[self._indexed :]:
             self._vcis[vc.in_port, vc.in_vpi].add(None if vc.vpc else vc.in_vci)
         self._indexed = len(self.vcs)
@@ -429,7 +439,7 @@ class Switch(Node):
 
     @property
     def _options(self) -> int:
-        """Those that its settings as they are now ask for."""
+        """Return the options that the present settings need, as a word of bits."""
         setup = Setup(self.settings, self.lines, self.vcs, name=self.name)
         options = options_for(setup)
         for option in options_of(options):
@@ -709,8 +719,10 @@ class SonetLine(Node):
         driver.apply(self.settings)
 
     def check(self, cells_in: int, cells_out: int) -> None:
-        """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made
-        up without an error on the line."""
+        """Check the node's account, and that no cell was lost or made without an error on the line.
+
+        The second check ends with the receiver's first defect that stops cells.
+        """
         super().check(cells_in, cells_out)
         for wonder in self.driver.wonders():
             raise NetworkError(f"{self.name}: {wonder}")

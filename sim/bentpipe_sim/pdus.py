@@ -32,19 +32,20 @@ _MASK32: Final = 0xFFFFFFFF
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pdus:
-    """What a :class:`~.interface.PduNetwork` does for each PDU and each turn of its hosts, on the event loop's
-    functions. It is compiled with the hosts (``bentpipe.compiled``).
+    """The work of a :class:`~.interface.PduNetwork` per PDU and per turn of its hosts, by the event loop's functions.
+
+    It is compiled with the hosts (``bentpipe.compiled``).
 
     Parameters
     ----------
     loop : Loop
     defects : Defects
-        Lets time pass while it waits for a tick.
+        Advances time while it waits for a tick.
 
     Members
     -------
     begun : bool
-        Time passes.
+        Simulated time has begun.
     """
 
     def __init__(self, loop: Any, defects: Any) -> None:
@@ -66,11 +67,11 @@ class Pdus:
         self._block: Any = b""  # where the event loop has its events
 
     def opened(self) -> None:
-        """The event loop is open."""
+        """Take the functions of the event loop that was opened."""
         self._functions(self._loop.network, self._loop.library)
 
     def closed(self) -> None:
-        """It is no more."""
+        """Drop the functions of the event loop, which is closed."""
         self._functions(None, None)
 
     @property

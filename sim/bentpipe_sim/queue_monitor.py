@@ -84,7 +84,7 @@ class QueueMonitor:
         )
 
     def heights(self) -> list[int]:
-        """Of the cycles that ended since the last call: how many had 0, 1, 2, … cells queued at most."""
+        """Return how many cycles that ended since the last call had at most 0, 1, 2, … cells queued."""
         count = self.loop.monitor_heights(self.loop.ffi.NULL, -1)
         heights = self.loop.ffi.new("uint64_t[]", count)
         self.loop.monitor_heights(heights, count)

@@ -82,7 +82,7 @@ def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """A compiler's driver and the compiler that it has begun, which holds the same pipes."""
+    """Kill a compiler's driver and the compiler that it started, which holds the same pipes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -181,7 +181,7 @@ _versions: dict[str, str] = {}
 
 
 def compiler_version() -> str:
-    """Of the C++ compiler, and what it is told besides: all of it that decides what it makes of a source."""
+    """Return the compiler's version and the added flags: all that decides what it makes of a source."""
     cxx = compiler()
     if cxx not in _versions:
         result = subprocess.run([cxx, "--version"], capture_output=True, text=True)

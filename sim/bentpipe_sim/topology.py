@@ -1,4 +1,4 @@
-"""Which nodes a network has, how they are wired, and which VCs and virtual paths go over them."""
+"""The topology of a network: its nodes, their wires, its VCs and virtual paths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N = TypeVar("N", bound=Node)
 
 
 class Topology:
-    """What a network is made of. Once it runs nothing is added; VCs and virtual paths change their settings."""
+    """The parts of a network. Once it runs no part is added; VCs and virtual paths may change their settings."""
 
     least_vcs: int = 0
     """Of its nodes."""
@@ -72,7 +72,7 @@ class Topology:
         return self._add(Switch, name, ports, settings or SwitchSettings(), self.seed)
 
     def add_link(self, name: str, settings: LinkSettings | None = None, **old: Any) -> Link:
-        """One direction of a line, with at least a tick of delay."""
+        """Add one direction of a line, with at least a tick of delay."""
         given = old_settings("add_link", f"link {name}", LinkSettings, settings, old)
         return self._add(Link, name, given, self.seed)
 
@@ -93,7 +93,7 @@ class Topology:
         return node
 
     def connect(self, source: Node | tuple[Node, int], sink: Node | tuple[Node, int], delay_ps: int = 0) -> None:
-        """A wire from a node's output to a node's input; a face of a switch is ``(switch, port)``.
+        """Connect a node's output to a node's input by a wire; a port of a switch is ``(switch, port)``.
 
         A link's own delay comes on top.
         """
@@ -205,7 +205,7 @@ class Topology:
         return index
 
     def check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
-        """The port's lines have this VPI."""
+        """Raise NetworkError if the port's lines cannot carry this VPI."""
         if vpi > 255 and not switch.lines[port].nni:
             raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
 
@@ -322,7 +322,7 @@ class Topology:
             hop.switch.change_vc(hop.number, own)
 
     def owner_of(self, node: str, number: int) -> Subject:
-        """The VC or virtual path of the network that has this index at a switch; neither: one that is being added."""
+        """Return the VC or virtual path with this index at a switch; an empty subject if it is still being added."""
         for place, channel in enumerate(self._channels):
             for hop in (*channel.hops, *channel.branches):
                 if hop.switch.name == node and hop.number == number and not hop.in_path:
@@ -434,7 +434,7 @@ class _Laid:
         return number
 
     def _chain(self, switch: Switch, root: int, number: int) -> None:
-        """A VC is the last one to get a copy of the root's cells."""
+        """Append a VC to the chain of VCs that get a copy of the root's cells."""
         for there, before, after in self.chained:
             root = after if there is switch and before == root else root
         self.chained.append((switch, root, number))

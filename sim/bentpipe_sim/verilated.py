@@ -88,8 +88,10 @@ def cxx_options() -> list[str]:
 
 
 def runtime(parts: Sequence[str] = _RUNTIME, *last: str) -> Path:
-    """These files of Verilator's runtime as an object file: they take longer than a small node. ``last`` are flags
-    behind all others."""
+    """Return these files of Verilator's runtime as an object file. They take longer to compile than a small node.
+
+    ``last`` are flags after all others.
+    """
     name = f"verilated-{digest(tools(), *_MACROS, *_CXX_FLAGS, *last, *parts)}.o"
 
     def build(folder: Path) -> Path:

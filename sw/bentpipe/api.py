@@ -167,7 +167,7 @@ class Run:
         return pd.DataFrame(rows, columns=["series", "time_s", "value", "event"])
 
     def series(self, name: str) -> pd.Series:
-        """One series, its values over the simulated time in seconds.
+        """Return one series: its values over the simulated time in seconds.
 
         Parameters
         ----------
@@ -191,7 +191,8 @@ class Run:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """What events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``, ``value``."""
+        """Return what events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``,
+        ``value``."""
         import pandas as pd
 
         rows = [(at_ps / _PS, source, key, value) for at_ps, source, key, value in self._result.writes]
@@ -283,7 +284,7 @@ class Sweep:
         return pd.DataFrame(self.summary["runs"])
 
     def run(self, folder: str) -> Run:
-        """One of its runs, by ``folder`` as in :attr:`runs` and in the column ``run`` of the table."""
+        """Return one of its runs, by ``folder`` as in :attr:`runs` and in the column ``run`` of the table."""
         found = read(self.folder / folder)
         assert isinstance(found, Run)
         return found
@@ -562,7 +563,7 @@ def read(folder: str | Path) -> Run | Sweep:
 
 
 def _prepare() -> None:
-    """The hosts compiled, before anything imports them."""
+    """Compile the hosts before anything imports them."""
     from bentpipe.compiled import prepare
 
     prepare()

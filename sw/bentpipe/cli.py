@@ -86,7 +86,7 @@ def _apart(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _prepare_hosts(show: bool) -> None:
-    """The hosts compiled, before anything imports them; a line if that can't be."""
+    """Compile the hosts before anything imports them; print a line if that is not possible."""
     from bentpipe.compiled import prepare
 
     why_plain = prepare(show)
@@ -95,13 +95,13 @@ def _prepare_hosts(show: bool) -> None:
 
 
 def _say(what: str, error: BaseException) -> None:
-    """A line about an error, with what is to be said beside it; a terminal that has gone away is no further error."""
+    """Print a line about an error, with its notes; a closed terminal is no further error."""
     with suppress(OSError):
         print(f"bentpipe: {'; '.join([what, *getattr(error, '__notes__', ())])}", file=sys.stderr)
 
 
 def _failed(error: Exception, verbose: int) -> int:
-    """One line for an error; the traceback with -vv."""
+    """Print one line for an error, with -vv its traceback; return the exit code."""
     if verbose >= 2:
         traceback.print_exception(error)
     if isinstance(error, BentpipeError):

@@ -299,7 +299,7 @@ class _Finder:
         return None if file is None else importlib.util.spec_from_file_location(name, file)
 
     def decide(self) -> None:
-        """Which form; once."""
+        """Choose the form of the hosts, compiled or plain, once."""
         with self._lock:
             if self._decided:
                 return
@@ -394,7 +394,7 @@ def why_plain() -> str:
 
 
 def _generate(group: str, files: list[str]) -> None:
-    """In a process of its own: C of these files, and ``extensions.json`` with what to compile."""
+    """Generate C of these files, and ``extensions.json`` for the compiler; runs in a process of its own."""
     from mypyc.build import mypycify
 
     options = ["--config-file=", "--cache-dir=/dev/null", "--no-site-packages", "--ignore-missing-imports"]

@@ -1,4 +1,4 @@
-"""What bentpipe needs on this machine: what is there, what is missing, and how to get it."""
+"""The examination of this machine: what bentpipe needs, what is installed, what is missing, and how to get it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,11 @@ class Window:
 
 @dataclass
 class _HostPort:
-    """What is known of a host port: PDUs of each VC, of which the first is on the board; its memory, a ring."""
+    """The state of a host port.
+
+    ``queues`` are the PDUs to be sent, by VC; the first of each VC is on the board. ``ring`` are the parts of the
+    board's memory in use, in order.
+    """
 
     base: int
     queues: dict[int, deque[tuple[bytes, int]]] = field(default_factory=dict)
@@ -307,7 +311,7 @@ class Board:
         del words[:at]
 
     def _sent(self, port: _HostPort, nic: int, vc: int) -> None:
-        """The PDU in work has been sent: its memory is free, and the next one is posted."""
+        """Release the memory of the PDU that has been sent, and post the next one."""
         queue = port.queues.get(vc)
         if not queue:
             raise BoardError(f"node {nic} says that a PDU of VC {vc} is sent, and it was given none")

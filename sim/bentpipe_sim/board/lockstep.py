@@ -194,7 +194,7 @@ class LockstepNetwork(Network):
         return MismatchError(f"{text}; the board {old}: flash or rebuild" if old else text)
 
     def _follow(self, tick: int) -> None:
-        """The board comes to the end of this tick, which has passed natively."""
+        """Run the board to the end of this tick, which has passed in the native network."""
         board = self.board
         if tick < board.next_tick:
             if tick < board.next_tick - 1:
@@ -326,12 +326,12 @@ def _swapped(octets: bytes) -> bytes:
 
 
 def placed(wanted: tuple[Shape, ...], plan: Plan, names: list[str]) -> dict[int, int]:
-    """The window of each node of a network on a board: the first free one with a node of the same kind and shape.
+    """Return a window of the board for each node of a network: the first free one of the same kind and shape.
 
     Raises
     ------
     BoardError
-        There is none.
+        No window is free.
     """
     free = dict(enumerate(plan.nodes, 1))
     found: dict[int, int] = {}

@@ -169,7 +169,7 @@ class ModelBoard:
         return self._table.words.get(register, 0)
 
     def _lay(self) -> None:
-        """The wires, as the patch panel has them when time begins."""
+        """Connect the wires as the patch panel has them when time begins."""
         self._laid = True
         registers = board_registers(self.plan)
         patch, wire = registers["patch"].addr, registers["wire"].addr
@@ -217,7 +217,7 @@ class ModelBoard:
 
 
 class Machine(Protocol):
-    """What lists are done on."""
+    """The registers and the time on which lists of commands are executed."""
 
     following: int
     """The next tick."""

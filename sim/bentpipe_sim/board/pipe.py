@@ -49,7 +49,7 @@ class Pipe(Protocol):
         ...
 
     def receive(self, until: float) -> bytes:
-        """What has come, as soon as there is something; nothing, if there is none at this time."""
+        """Return received octets as soon as there are any, and no octets if none have arrived by this time."""
         ...
 
     def close(self) -> None:
@@ -132,7 +132,8 @@ class SerialPipe:
 
 
 def _ask_for_low_latency(fd: int) -> None:
-    """Where the system and the line's driver have it; a pseudo-terminal does not."""
+    """Ask the driver of a serial line for low latency, where the system and the driver support it; a pseudo-terminal
+    does not."""
     words = array.array("i", [0] * _SERIAL_WORDS)
     with suppress(OSError, AttributeError):  # other systems have no such requests
         fcntl.ioctl(fd, termios.TIOCGSERIAL, words)

@@ -48,13 +48,13 @@ _SLOW_BPS: Final = 20_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of a part.
+    """The result of the check of a part.
 
     Members
     -------
     part, what : str
     detail : str
-        How much was tested, or what is wrong, or why it was left out.
+        How much was tested, or the fault, or the reason why it was left out.
     passed : bool or None
         None: left out.
     """
@@ -220,7 +220,7 @@ class SelfTest:
         return f"window {window}"
 
     def _registers(self, window: int, registers: RegisterMap) -> str:
-        """Each register that can be read and written gets each pattern, then all have different values at once."""
+        """Write each pattern to every register that can be read and written, then different values to all at once."""
         base = window << WINDOW_BITS
         words = [
             (register, register.addr + k)
@@ -333,7 +333,7 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], errors=True)
 
     def _switch(self, window: int, shape: Shape, port: int) -> str:
-        """In at a port, out at the next one, which is slow: so the buffer fills."""
+        """Send cells through a port to the next one, which is slow, so that the buffer fills."""
         parameters = dict(shape.parameters)
         ports, cells = parameters["ports"], parameters["cells"]
         out = (port + 1) % ports

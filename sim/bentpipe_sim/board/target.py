@@ -1,4 +1,4 @@
-"""What carries an experiment's cells: the native network alone, or one in lockstep with a board."""
+"""The carrier of an experiment's cells: the native network alone, or in lockstep with a board."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _client(name: str, plan: Plan) -> Client:
 
 
 def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
-    """The line to a target, and the client's patience there. A board in software, and a simulated one, have this plan.
+    """Return the line to a target, and how long the client waits there (s). ``plan`` is for a model and a simulated
+    board.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is at which address of a board: its own registers, its nodes, its host ports.
+"""The address map of a board: its own registers, its nodes, its host ports.
 
 An address has 28 bits: 8 of a window, 20 of a register in it. Window 0 is the board's own, 1 to 127 are nodes, and the
 host port of the NIC in window ``k`` is window ``128 + k``.
@@ -42,21 +42,21 @@ RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
 
 @dataclass(frozen=True)
 class Plan:
-    """What a board is built from.
+    """The plan from which a board is built.
 
     Members
     -------
     nodes : tuple of Shape
-        From window 1 on.
+        Nodes, from window 1 on.
     wires : tuple of int
-        Cells that the wire behind each face holds, a power of two: all faces of the first node, of the second …
+        Capacity in cells of the wire behind each port, a power of two: all ports of the first node, of the second …
     tx_words, rx_words : int
-        Memory of each host port for PDUs to be sent; for what came. Powers of two.
+        Words of each host port's memory for PDUs to be sent, and for received ones. Powers of two.
     frame_words : int
-        Of the longest frame.
+        Words of the longest frame.
     gateware : str
-        Which RTL the board was built from, as of :func:`~bentpipe_sim.board.gateware.gateware`; "": unknown. Plans are
-        equal whatever it is.
+        Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
+        count when plans are compared.
     """
 
     nodes: tuple[Shape, ...]
@@ -87,7 +87,7 @@ class Plan:
         return sum(map(ports_of, self.nodes))
 
     def to_json(self) -> str:
-        """The plan as the board's description has it."""
+        """Return the plan as JSON, as the board's description has it."""
         nodes = [[shape.kind, dict(shape.parameters)] for shape in self.nodes]
         rest: dict[str, Any] = {name: getattr(self, name) for name in ("tx_words", "rx_words", "frame_words")}
         if self.gateware:

@@ -77,7 +77,10 @@ class _Banks:
                         yield at, tuple(bank), by, lows.pop()
 
     def picked(self, condition: Bits, number: int) -> tuple[Bits, Bits] | None:
-        """Of a condition that says that an index has this number: what else it says, and the index."""
+        """Split a condition that an index has this number: return the rest of the condition, and the index.
+
+        Return None if it is no such condition.
+        """
         cell = self.cells[condition[0][0]] if condition[0][0] != CONSTANT else None
         if cell is None or cell.op != "all" or cell.data != (True, True):
             return None
@@ -133,7 +136,7 @@ class _Banks:
         return [(condition, value) for condition, _, value in cell.data]
 
     def shared(self, bank: tuple[int, ...], k: int, waiting: list[tuple[Bits, Bits]]) -> list[_Write | None]:
-        """For each of them the write by index that it may be a part of."""
+        """Return for each assignment of a register the indexed write that it may be part of, or None."""
         found: list[_Write | None] = []
         for condition, value in waiting:
             picked = self.picked(condition, k)

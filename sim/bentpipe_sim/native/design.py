@@ -89,7 +89,7 @@ class Design:
         return self.graph.node("input", self.inputs[name], data=name)
 
     def known(self, registers: Mapping[Register, int], inputs: Mapping[str, int]) -> Design:
-        """The same design for clocks at whose beginning these registers and inputs have these values."""
+        """Return the same design for clocks that begin with these values of registers and inputs."""
         known: dict[Node, Bits] = {}
         for bits, value in [
             *((self.register(register), value) for register, value in registers.items()),
@@ -101,7 +101,7 @@ class Design:
         return self._copied(known)._narrowed()
 
     def only(self, bit: Bits, name: str) -> Design:
-        """One value of it, as what is decided in a clock, and nothing else."""
+        """Return a design that computes one bit alone, as a value decided in a clock."""
         return Design(self.graph, self.inputs, decisions={name: bit})
 
     def given(self, bit: Bits, holds: bool) -> Design:
@@ -305,7 +305,10 @@ class _Builder:
         return graph.make(cell.op, cell.width, tuple(self.value(bits) for bits in cell.args), cell.data)
 
     def assigned(self, cell: Cell, low: int, width: int) -> Bits:
-        """A field of what is assigned: an assignment of part of it is one of all of it, with the rest as it was."""
+        """Return a field of the value that is assigned to a register.
+
+        An assignment of part of the field is expressed as one of the whole field, with the rest unchanged.
+        """
         graph, high = self.graph, low + width
         args = [self.value(_part(cell.args[0], low, width))]
         for condition, start, value in cell.data:

@@ -70,7 +70,7 @@ def width_of(bits: Bits) -> int:
 
 
 def cat(parts: Iterable[Bits]) -> Bits:
-    """One behind the other, the lowest first."""
+    """Concatenate values, the first in the lowest bits."""
     found: list[Piece] = []
     for part in parts:
         for node, low, width in part:
@@ -124,7 +124,8 @@ def distinct(a: Bits, b: Bits) -> bool:
 
 
 def _by_bit(bits: Bits) -> list[tuple[Node | None, int, bool]]:
-    """For each bit the node's bit that it is, or the opposite of; of constants ``(None, 0, value)``."""
+    """Return for each bit the node's bit that it equals, or whose complement it is; for constants ``(None, 0,
+    value)``."""
     found: list[tuple[Node | None, int, bool]] = []
     for node, low, width in bits:
         if node is None:
@@ -202,8 +203,11 @@ class Graph:
 
     @staticmethod
     def _reduced(kept: dict[tuple[Node, int], bool], waiting: list[tuple[Bits, bool]]) -> bool:
-        """Of parts that say that not all of some bits are so, what the other parts leave of them is to be asked for
-        (``waiting``) in their place; False: nothing, and so all of it never holds."""
+        """Simplify parts of a conjunction that each say "not all of these bits", by the other parts.
+
+        Where one bit remains, that bit is asked for instead (``waiting``). Return False if nothing remains of a part:
+        then the conjunction never holds.
+        """
         for (node, low), wanted in list(kept.items()):
             if wanted or node.op != "all":
                 continue
@@ -220,7 +224,7 @@ class Graph:
         return True
 
     def forbid(self, literals: Iterable[tuple[Bits, bool]]) -> None:
-        """These bits are never all as it is said: what is made from now on and asks for that is 0."""
+        """Declare that these bits never all have these values: a conjunction of them made from now on is 0."""
         node = whole_node(self.all(literals))
         if node is not None and node.op == "all":
             parts = [(*arg[0][:2], wanted) for arg, wanted in zip(node.args, node.data, strict=True)]
@@ -412,10 +416,16 @@ class Graph:
         narrow: Mapping[Node, int] | None = None,
         flags: Mapping[tuple[Node, int], bool] | None = None,
     ) -> Callable[[Bits], Bits]:
-        """A function that gives values of another graph as they are in this one, where those of some nodes are known.
+        """Return a function that copies values of another graph into this one, where the values of some nodes are
+        known.
 
-        ``narrow``: how many of a node's low bits are asked for. ``flags``: bits of nodes that are known where they are
-        asked for by themselves; what moves as a whole stays so.
+        Parameters
+        ----------
+        known : mapping of Node to Bits
+        narrow : mapping of Node to int
+            How many of a node's low bits are used.
+        flags : mapping of (Node, int) to bool
+            Bits of nodes that are known where they are used singly; whole values stay as they are.
         """
         done: dict[Node, Bits] = dict(known)
 

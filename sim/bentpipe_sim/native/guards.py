@@ -72,7 +72,7 @@ class Context:
 
 
 class Guards:
-    """What holds where, in one design."""
+    """The conditions that hold at each place of one design."""
 
     def __init__(self) -> None:
         self.root = Context(None, None)

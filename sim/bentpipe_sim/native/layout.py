@@ -1,7 +1,7 @@
-"""Where registers and memories lie in a node's class: what is wanted together, in few lines of a cache.
+"""The layout of registers and memories in a node's class: values used together share few cache lines.
 
-Registers that clocks mostly read or write lie beside each other. Memories of which rows of one number are wanted are
-one array of rows, as a VC's row in hardware would be one word.
+Registers that clocks mostly read or write are neighbours. Memories whose rows of the same number are used together
+become one array of rows, as a VC's row in hardware would be one word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LINE = 64
 
 
 def stored_bits(width: int) -> int:
-    """Of a port or a field of a memory."""
+    """Return the bits that a port or a memory's field of this width takes in storage."""
     return next((bits for bits in (8, 16, 32, 64) if width <= bits), (width + 63) // 64 * 64)
 
 
@@ -31,7 +31,7 @@ def stored_type(width: int) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where a memory is: a member that is an array; behind its index, each field's own member of a row, or nothing."""
+    """The place of a memory: an array member; after its index, the member of a row for each field, or nothing."""
 
     array: str
     fields: tuple[str, ...]
@@ -105,7 +105,7 @@ def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> li
 
 
 def _aligned(octets: int) -> int:
-    """In the fewest lines."""
+    """Return the alignment that needs the fewest cache lines."""
     return min(LINE, 1 << (octets - 1).bit_length())
 
 

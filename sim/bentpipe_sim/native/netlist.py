@@ -258,7 +258,7 @@ class _Reader:
         return self.bits(cell.addr) or ((CONSTANT, 0, 1),)
 
     def priority(self, index: int, cell: nir.PriorityMatch) -> None:
-        """Each bit is 1 if this input is, none before it is, and the whole is enabled."""
+        """Set each bit to 1 if its input is 1, no earlier input is 1, and the whole is enabled."""
         exclusive = self.exclusive(cell)
         for bit, net in enumerate(cell.inputs):
             before = [] if exclusive else cell.inputs[:bit]

@@ -161,7 +161,10 @@ class _Node:
         often: float,
         cold: str = "",
     ) -> list[str]:
-        """A function that is called so often, and those for clocks that are seldom so of what would be part of it."""
+        """Return a function that is called at this rate, followed by functions for its rare parts.
+
+        A rare part is a clock whose conditions seldom hold.
+        """
         others: list[str] = []
 
         def lines(made: Design, decisions: int, often: float) -> list[str]:
@@ -191,7 +194,7 @@ class _Node:
         return [*others, _head(name, cold), *text, *tail, "    {", *self.outputs(kept, same), "    }", "}"]
 
     def text(self, plan: Plan, registers: Mapping[Register, int] = NOTHING, often: float = 0) -> list[str]:
-        """Of a plan for so many of the clocks in which these registers are known."""
+        """Return the text of a plan; ``often`` is the share of clocks in which these registers are known."""
         flags = {r: (level, value) for level in LEVELS for r, value in self.marked[level].items() if r in registers}
         made = Text(plan, self.names, self.rows, flags)
         lines = made.lines()

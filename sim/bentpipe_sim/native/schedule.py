@@ -62,7 +62,7 @@ class Branch:
 
 @dataclass
 class Plan:
-    """What a clock does, in order. ``copied``: registers that are read from copies made before."""
+    """The statements of a clock, in order; ``copied`` are registers that are read from copies made before."""
 
     tree: list[Statement | Branch]
     copied: list[Register]
@@ -188,7 +188,7 @@ class _Placing:
     # Statements
 
     def steps(self, context: Context, target: Target, node: Node, address: Bits = ()) -> None:
-        """The conditional assignments of a choice."""
+        """Put the conditional assignments of a choice."""
         for condition, bits in zip(node.args[1::2], node.args[2::2], strict=True):
             inner = self.guards.within(context, condition)
             if inner is not None:

@@ -37,12 +37,12 @@ class _Place:
 
 
 class Layout:
-    """Where they are, by the numbers of their cells in the netlist.
+    """The places of registers and memories in a state, by the numbers of their cells in the netlist.
 
     Parameters
     ----------
     netlist : nir.Netlist
-        Of the component that the model was made of.
+        The netlist of the component from which the model was made.
     """
 
     def __init__(self, netlist: nir.Netlist):

@@ -55,7 +55,7 @@ class Vcd:
         self._body.close()
 
     def begin(self, time: int, rows: dict[Any, list[int]]) -> None:
-        """All signals as they are now; ``rows`` are those of memories now."""
+        """Begin the dump with all signals as they are now; ``rows`` are the present rows of memories."""
         self._begin, self._before = time, rows
         for signal, scopes in self._bench.scopes.items():
             if len(signal):
@@ -64,7 +64,7 @@ class Vcd:
         self._bench.rows.clear()
 
     def put(self, time: int) -> None:
-        """What is otherwise than at the last call."""
+        """Write the values that changed since the last call."""
         bench = self._bench
         lines = [line for signal in bench.changed for line in self._changes(self._kept.get(id(signal), []))]
         for memory, row in sorted(bench.rows, key=lambda each: (self._number[each[0]], each[1])):

@@ -1,4 +1,4 @@
-"""What an application is to the hosts, and what it has of them."""
+"""The interface between applications and hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Socket:
         raise NotImplementedError
 
     def ended(self) -> bool:
-        """The other end has closed: what is unread is all there is."""
+        """Return whether the other end has closed: no data will follow the unread data."""
         raise NotImplementedError
 
     def dead(self) -> bool:
@@ -49,7 +49,7 @@ class Socket:
         raise NotImplementedError
 
     def flush(self, now_ps: int) -> None:
-        """The program has done its calls: send what came of them."""
+        """Send what the program's calls have produced; the program has made all its calls."""
         raise NotImplementedError
 
     def echo(self, now_ps: int) -> None:
@@ -75,7 +75,7 @@ class Program:
         self.reads: bool = reads
 
     def connected(self, socket: Socket, now_ps: int) -> int:
-        """The connection is established."""
+        """Handle the establishment of the connection."""
         return 0
 
     def wake(self, socket: Socket, now_ps: int) -> int:
@@ -113,7 +113,7 @@ class Site:
     """One of the two hosts of a flow."""
 
     def ports(self, count: int) -> int:
-        """The first of ``count`` ports in a row that nothing uses and that aren't given again."""
+        """Return the first of ``count`` consecutive ports that are unused and will not be given again."""
         raise NotImplementedError
 
 
@@ -186,16 +186,16 @@ class FlowEndpoints:
         raise NotImplementedError
 
     def look(self, now_ps: int) -> None:
-        """The application may be done without a connection having ended: see whether the flow has."""
+        """Check whether the flow has ended, as the application may be done before a connection ends."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Application(Program):
-    """What runs between the two hosts of a flow; every flow needs an instance of its own.
+    """The program that runs between the two hosts of a flow; every flow needs an instance of its own.
 
-    One whose source writes to a sink that just reads is the program of the source's socket: it has only to override
-    what :class:`Program` calls. Others say in :meth:`listen` and :meth:`connect` which sockets there are.
+    If the source writes to a sink that only reads, the application is the program of the source's socket: it overrides
+    only what :class:`Program` calls. Others create their sockets in :meth:`listen` and :meth:`connect`.
 
     Members
     -------
@@ -213,12 +213,12 @@ class Application(Program):
         self.first: SocketPair | None = None
 
     def listen(self) -> None:
-        """The flow is set up: make the sockets that are there before it begins, those that listen above all."""
+        """Make the sockets that exist before the flow begins, above all those that listen."""
         endpoints = self.endpoints
         self.first = endpoints.pair(endpoints.source, self, endpoints.sink, None)
 
     def connect(self, now_ps: int) -> None:
-        """The flow begins: open a connection."""
+        """Open a connection, as the flow begins."""
         if self.first is not None:
             self.first.open(now_ps)
 
@@ -226,7 +226,7 @@ class Application(Program):
         """Both ends of a connection are closed, or it broke."""
 
     def done(self) -> bool:
-        """No further connection will be opened: the flow ends when those that were have ended."""
+        """Return whether no further connection will be opened: the flow ends when all opened connections have ended."""
         return True
 
     def facts(self, now_ps: int) -> dict[str, Fact]:

@@ -1,4 +1,4 @@
-"""What applications share that write blocks at times of their own."""
+"""The common part of applications that write blocks at times of their own."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _drawn(value: Any) -> Distribution:
 
 
 def blocks_fit(given: FlowRequest) -> Problem:
-    """A block over UDP is at least one datagram."""
+    """Check that a block over UDP has room for its stamp."""
     block = given.values["block"]
     if given.protocol == "udp" and (min(block) if isinstance(block, tuple) else block) < STAMP_OCTETS:
         return "block", f"over UDP a block has {STAMP_OCTETS} octets and more: it carries a stamp"
@@ -173,7 +173,7 @@ class BlockSource(Application):
         self.blocked_ps: int = 0
 
     def begin(self, now_ps: int) -> int:
-        """When the first block is due."""
+        """Return the time at which the first block is due (ps)."""
         return now_ps
 
     def draw(self) -> int:
@@ -181,7 +181,7 @@ class BlockSource(Application):
         raise NotImplementedError
 
     def after(self, due_ps: int) -> int:
-        """When the block after the one that was due at ``due_ps`` is due; later than that."""
+        """Return the time at which the block after the one of ``due_ps`` is due; it is later than ``due_ps``."""
         raise NotImplementedError
 
     def connected(self, socket: Socket, now_ps: int) -> int:

@@ -32,23 +32,23 @@ _FRAME_SIGMA: Final = 0.2
 @final
 @dataclass(frozen=True)
 class Distribution:
-    """How a quantity is drawn.
+    """The probability distribution of a quantity.
 
     Parameters
     ----------
     name : str
         One of :data:`DISTRIBUTIONS`.
     first : int
-        Its first parameter: ``value``, ``min``, ``mean`` or ``scale``, at least 1. The mean is the arithmetic one; that
-        of ``mpeg`` is of an I frame.
+        First parameter: ``value``, ``min``, ``mean`` or ``scale``, at least 1. The mean is the arithmetic one; that of
+        ``mpeg`` is the mean of an I frame.
     second : float
-        Its second: ``max``; ``sigma``, the standard deviation of the logarithm; ``shape``, the exponent of Pareto's
-        tail, whose mean is infinite at 1 and below, or of the gamma distribution, whose mean is scale * shape;
+        Second parameter: ``max``; ``sigma``, the standard deviation of the logarithm; ``shape``, the exponent of
+        Pareto's tail, whose mean is infinite at 1 and below, or of the gamma distribution, whose mean is scale * shape;
         ``scene``, the mean length of a scene in frames.
     most : int
-        What is drawn above this counts as this; 0: as it is.
+        Upper limit: a greater value counts as this; 0: no limit.
     least : int
-        What is drawn below this counts as this.
+        Lower limit: a smaller value counts as this.
     """
 
     name: str

@@ -82,7 +82,7 @@ class Ftp(Application):
         self.first = endpoints.pair(client, self.client, server, self.server, None, ports, "control")
 
     def begun(self, now_ps: int) -> None:
-        """The client has the data connection, or the reply that announces it: it takes the time from the later."""
+        """Record the begin of the transfer: the later one of data connection and announcing reply counts."""
         if now_ps > self.begun_ps:
             self.begun_ps = now_ps
 
@@ -138,7 +138,7 @@ class FtpClient(Program):
         self._command(socket, now_ps)
 
     def proceed(self, now_ps: int) -> None:
-        """The transfer is complete for the server, or for the client: when it is for both, the client leaves."""
+        """Let the client leave once the transfer is complete for both, the server and the client."""
         if self.complete and self.session.ended_ps >= 0 and self.step == _TRANSFER and self.socket is not None:
             self._command(self.socket, now_ps)
             self.socket.flush(now_ps)
@@ -187,11 +187,11 @@ class FtpServer(Program):
         return 0
 
     def announce(self, now_ps: int) -> None:
-        """The data connection is there."""
+        """Announce the data connection, which is established."""
         self._say(len(COMMANDS[_TRANSFER][1]), now_ps)
 
     def finished(self, now_ps: int) -> None:
-        """The server has sent, or stored, the file."""
+        """Reply that the file is sent or stored."""
         self._say(len(_COMPLETE), now_ps)
 
     def _say(self, octets: int, now_ps: int) -> None:

@@ -100,6 +100,6 @@ def make(name: str, given: FlowRequest) -> Application:
 
 
 def reported(app: str) -> tuple[str, ...]:
-    """Those figures of what an application reports that are numbers."""
+    """Return the names of an application's reported figures that are numbers."""
     report = REPORTS.get(app)
     return () if report is None else tuple(c.name for c in report.columns if c.name != report.label)

@@ -68,19 +68,19 @@ def digest(path: Path) -> str:
 
 
 def packets(path: Path, vc: str) -> list[Packet]:
-    """The packets of a CSV file with columns ``time`` (s), ``size`` and maybe ``vc``, or of a capture (pcap, pcapng).
+    """Return the packets of a CSV file with columns ``time`` (s), ``size`` and optionally ``vc``, or of a capture.
 
-    Times count from the first packet, whatever its VC; in order of time.
+    A capture is a pcap or pcapng file. Times count from the first packet of any VC; the packets are in order of time.
 
     Parameters
     ----------
     vc : str
-        Only those of this one; "": all.
+        Only packets of this VC; "": all.
 
     Raises
     ------
     ValueError
-        What is wrong with it, and where.
+        The file is invalid; the text names the line or the fault.
     OSError
     """
     content = path.read_bytes()
@@ -211,7 +211,8 @@ def _resolution(options: bytes, order: str) -> int:
 
 
 def frames(path: Path, form: str) -> list[int]:
-    """The octets of a video's frames, in the order of the file; `#` begins a comment. Errors as of :func:`packets`."""
+    """Return the octets of a video's frames, in the file's order; `#` begins a comment. Errors are as for
+    :func:`packets`."""
     column, columns, divided = FRAME_FORMATS[form]
     found = []
     for number, line in enumerate(_text(path.read_bytes(), path.name), 1):

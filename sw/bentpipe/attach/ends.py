@@ -1,4 +1,4 @@
-"""Where attached hosts are: what ``--a`` and ``--b`` say, as something that is opened, and gone when it is closed."""
+"""The ends at which hosts are attached: ``--a`` and ``--b``, read, opened, and removed when they are closed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class End:
-    """What an option says: a kind of :data:`KINDS`, and the text behind it."""
+    """An end as an option names it: a kind of :data:`KINDS`, and the text after the colon."""
 
     kind: str
     text: str
@@ -82,7 +82,7 @@ class End:
 
 
 def parse_end(text: str, option: str) -> End:
-    """An end as an option has it, ``KIND:TEXT``.
+    """Return the end that an option names as ``KIND:TEXT``.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _namespace(name: str, stack: ExitStack, mtu: int, addresses: Addresses) -> O
 
 
 def _quietly(call: Callable[..., object], *arguments: str) -> None:
-    """What is gone already need not go."""
+    """Call a function and ignore its BentpipeError, as what it removes may be gone already."""
     with suppress(BentpipeError):
         call(*arguments)
 

@@ -1,4 +1,4 @@
-"""Which hosts of an experiment are attached, and on which VCs they talk; the rest of it is simulated beside them."""
+"""The attached hosts of an experiment, and the VCs between them; the rest of the experiment is simulated."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> d
 
 
 def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Experiment, Attached]:
-    """The experiment with what is left of its traffic, and the VCs of the attached hosts.
+    """Return the experiment with its remaining traffic, and the VCs of the attached hosts.
 
-    Flows from or to an attached host go, as the host does what it likes; their VCs stay.
+    Flows from or to an attached host are removed, as that host sends what it likes; their VCs stay.
 
     Raises
     ------
     BentpipeError
-        Two hosts that can't talk to each other, or one that can't be attached.
+        Two hosts cannot exchange packets, or one cannot be attached.
     """
     kinds = {end.carries is Carries.PACKETS for end in ends.values() if not end.carries.cells}
     if len(kinds) > 1:

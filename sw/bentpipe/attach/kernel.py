@@ -1,4 +1,4 @@
-"""What of the Linux kernel is used: network namespaces, interfaces, packet sockets, TUN and TAP devices."""
+"""The functions of the Linux kernel in use: network namespaces, interfaces, packet sockets, TUN and TAP devices."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _offload(interface: str, command: int, value: int = 0) -> int | None:
 
 
 def stamped(made: socket.socket) -> socket.socket:
-    """The kernel stamps what comes, and keeps much of it."""
+    """Make the kernel time-stamp what a socket receives, with a large receive buffer."""
     made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     try:
         made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RCVBUF)

@@ -141,7 +141,7 @@ class Service:
                 answer.put(error)
 
     def close(self) -> None:
-        """The session has ended: who waits is told so."""
+        """Refuse all waiting requests, as the session has ended."""
         self._over = True
         while not self._waiting.empty():
             self._waiting.get()[1].put(Refused("the session has ended"))

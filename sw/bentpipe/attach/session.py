@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Options:
-    """How a session goes.
+    """The options of a session.
 
     Members
     -------
@@ -78,17 +78,17 @@ class Options:
     computing_ps, release_ps : int
         The slack that is wanted.
     fifo : bool
-        Real-time priority (SCHED_FIFO) where it is permitted.
+        Use real-time priority (SCHED_FIFO) where it is permitted.
     cpus : tuple of int
         The processors of the simulation and of input and output; empty: any.
     record : bool
-        Keep what is injected.
+        Record the injected packets.
     subnet : IPv4Network
-        In which the hosts of namespaces get their addresses.
+        Addresses for the hosts of namespaces.
     subnet6 : IPv6Network, optional
         The same for IPv6; None: they have no such addresses.
     commands : tuple of str, optional
-        Of ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
+        For ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
     """
 
     late: Late = Late.REPORT
@@ -128,16 +128,16 @@ class _ByVc(Mapping[int, int]):
 
 @dataclass
 class Way:
-    """What a session tells while it goes on, every 50 ms of it, and what may end it.
+    """The callbacks of a session: its progress every 50 ms, and its end.
 
     Members
     -------
     began : callable
-        The clock begins now.
+        Called when the clock begins.
     tell : callable
-        Gets the session and its time in ps.
+        Called with the session and its time in ps.
     over : callable
-        True: it ends.
+        Returns True if the session is to end.
     """
 
     began: Callable[[], None] = field(default=lambda: None)
@@ -219,7 +219,7 @@ class Session:
 
     @property
     def text(self) -> str:
-        """What there is to know when it begins: where the slack is from, which flows nobody carries."""
+        """Return the text for a session's begin: the source of the slack, and the flows that nobody carries."""
         torn = ", ".join(self.attached.left_out)
         return self.slack.text() + (f"; left out, as one end is attached and the other is not: {torn}" if torn else "")
 
@@ -329,7 +329,7 @@ class Session:
         return result
 
     def begin(self, network: Network) -> None:
-        """The clock begins."""
+        """Start the clock."""
         assert self.attachment is not None
         if self._record is not None or self._replay is not None:
             network.trace()
@@ -368,7 +368,7 @@ class Session:
         return self.report(round(summary["time"]["simulated_s"] * 10**12))
 
     def _end(self, network: Network) -> None:
-        """The clock ends; what is under way stays there."""
+        """Stop the clock; packets under way stay undelivered."""
         try:
             if self._live is not None:
                 self._live.close()
@@ -392,14 +392,14 @@ class Session:
             network.close()
 
     def goes_on(self, now_ps: int) -> bool:
-        """Every 50 ms of it."""
+        """Report every 50 ms of the session; return whether it continues."""
         assert self.attachment is not None
         self._sample(now_ps)
         self._way.tell(self, now_ps)
         return not self.attachment.over and not self._way.over() and not self._stopped
 
     def next_change_ps(self) -> int | None:
-        """When the next change of a replay is due."""
+        """Return the time at which the next change of a replay is due (ps); None if there is none."""
         return self._to_do[0]["at_ps"] if self._to_do else None
 
     def turn(self, now_ps: int) -> bool:
@@ -445,7 +445,7 @@ class Session:
         return _told(event)
 
     def counters(self) -> dict[str, Any]:
-        """Of every node, by its name."""
+        """Return the counters of every node, by its name."""
         assert self._built is not None
         return self._built.counters()
 
@@ -511,7 +511,7 @@ class Session:
             self._recorder.put(f"{host}.late", now_ps, counts["late"] + counts["out_late"])  # pyright: ignore[reportOperatorIssue]
 
     def now(self) -> dict[str, Any]:
-        """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""
+        """Return the present state: per end what has left, cells queued and dropped in switches, late packets."""
         assert self.attachment is not None and self._built is not None
         ends = []
         for host, number in self.numbers.items():
@@ -577,7 +577,7 @@ class Session:
 
 
 def _told(event: EventSpec) -> dict[str, Any]:
-    """A change as a program gets it."""
+    """Return a change in the form that programs receive."""
     return {
         "at_s": event.at_ps / 1e12,
         "tick": event.tick,
@@ -587,7 +587,7 @@ def _told(event: EventSpec) -> dict[str, Any]:
 
 
 def _draw(aside: Path, result: RunResult) -> None:
-    """The report, and how far off packets were."""
+    """Make the report, and the plots of late packets."""
     from bentpipe.plots.lateness import write_lateness
 
     make_report(aside, result, plots=False)
@@ -603,8 +603,10 @@ class _Engine:
         self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As of an engine; once the session is over no time passes any more. Between turns of 5 ms it does what
-        programs ask for."""
+        """Run as an engine does; once the session is over, no more time passes.
+
+        Every 5 ms it executes the requests of programs.
+        """
         if not self._begun:
             self._begun = True
             self._session.begin(self._network)

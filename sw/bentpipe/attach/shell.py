@@ -92,7 +92,7 @@ class Commands:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C on the terminal is for the command
 
     def over(self) -> bool:
-        """The command has ended."""
+        """Return whether the command has ended."""
         return self._main is not None and self._main.poll() is not None
 
     def close(self) -> int:

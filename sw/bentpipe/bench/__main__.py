@@ -1,17 +1,18 @@
-"""How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
+"""The speed of the simulation: ``python -m bentpipe.bench`` (``make bench``).
 
-Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
-on one machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms
-satellite. Cases with hosts run in both forms of these, compiled and plain. Where valgrind is, the instructions of one
-flow are counted by kind of node; where Debian's ns-3 is, it carries the same flow in turns with ours.
+Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run on
+one machine, to be compared with each other and with real time (1.0). The lines are saturated OC-3c lines over the 534
+ms satellite. Cases with hosts run in both forms of these, compiled and plain. If valgrind is installed, the
+instructions of one flow are counted by kind of node. If Debian's ns-3 is installed, it carries the same flow in turns
+with ours.
 
-``--against DIR`` holds this tree against another checkout: CPU seconds in turns, the least of each; with
-``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
-``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
-``--workers N`` takes the time of a sweep with so many Dask workers, and with one.
-``--parts N`` holds networks in parts, on one thread and on N, against one event loop; with ``--busy``, while four other
-processes use the cores.
-``--build`` measures how long large networks take to load and start, how that grows, and how long commands take.
+``--against DIR`` compares this tree with another checkout: CPU seconds in turns, the least of each. With
+``--instructions`` (which needs valgrind) it compares the instructions of the cases without hosts, which no other load
+on the machine changes. ``--scaling`` measures the cost of a cell among more nodes, VCs and idle lines; with
+``--instructions``, in instructions. ``--workers N`` measures the time of a sweep with so many Dask workers, and with
+one. ``--parts N`` compares networks in parts, on one thread and on N, with one event loop; with ``--busy``, while four
+other processes use the cores. ``--build`` measures how long large networks take to load and start, how that grows, and
+how long commands take.
 """
 
 from __future__ import annotations

@@ -26,15 +26,15 @@ class NotHere(Exception):
 
 
 class Turns:
-    """What both took, turn by turn: CPU seconds a simulated second, the best tenth of each run.
+    """The costs of both simulators, turn by turn: CPU seconds per simulated second, the best tenth of each run.
 
     Members
     -------
     version : str
-        Of ns-3.
+        Version of ns-3.
     ours, theirs : list of float
     mbps : tuple of float
-        What the flow delivered, ours and theirs.
+        Goodput of the flow, ours and theirs.
     """
 
     def __init__(self, version: str) -> None:
@@ -50,7 +50,7 @@ class Turns:
 
     @property
     def ratio(self) -> float:
-        """Of the best of all turns."""
+        """The ratio of the best turns: ours to theirs."""
         return min(self.ours) / min(self.theirs)
 
     def __str__(self) -> str:

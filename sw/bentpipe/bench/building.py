@@ -1,4 +1,4 @@
-"""What it costs to load, lay out and start large networks, and to start the command."""
+"""The costs of loading, laying out and starting large networks, and of starting the command."""
 
 from __future__ import annotations
 

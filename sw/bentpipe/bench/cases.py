@@ -1,4 +1,4 @@
-"""What is measured: networks with saturated lines, and the hosts alone."""
+"""The measured cases: networks with saturated lines, and the hosts alone."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ _ROWS_A_SECOND: Final = 100
 
 
 def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
-    """The experiment with a profile of its line for so many seconds: each row has another error ratio and rate."""
+    """Return the experiment with a profile of its line for so many seconds; each row has another error ratio and
+    rate."""
     rows = [
         f"{k / _ROWS_A_SECOND},{(1 + k % 97) * 1e-13},{_RATE - k % 89}" for k in range(int(seconds * _ROWS_A_SECOND))
     ]
@@ -115,10 +116,10 @@ def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], 
 
 
 def _cells(case: str) -> Network:
-    """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
+    """Return the network of an experiment, saturated by PDUs of the event loop; two are answered by one of one cell.
 
-    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it: with
-    "losses" and "records" by so much that the switch drops 1,000 cells a second.
+    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it. In the
+    cases "losses" and "records" the overload makes the switch drop 1,000 cells a second.
     """
     experiment = _experiment("1flow" if case == "1flow" else "3flows")
     network, nics, vcs = build_network(experiment)

@@ -1,4 +1,4 @@
-"""What a case executes, in instructions: valgrind counts them, and no other load on the machine changes that."""
+"""The number of instructions of a case: valgrind counts them, and no other load on the machine changes the count."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ COUNTED: Final = (0.3, 0.35)
 
 @dataclass(frozen=True)
 class Counted:
-    """What a case executed.
+    """The instructions of a case.
 
     Members
     -------
     cells : int
-        That came to their NICs.
+        Cells that reached their NICs.
     evaluations : mapping of str to int
-        By kind of node.
+        Evaluations by kind of node.
     instructions : mapping of str to int
-        By kind of node, of the event loop (``loop``), and of others.
+        Instructions by kind of node, of the event loop (``loop``), and of others.
     """
 
     cells: int

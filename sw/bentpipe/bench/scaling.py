@@ -1,4 +1,4 @@
-"""What a cell costs in larger networks: more nodes, more VCs, idle flows and idle lines beside a full one."""
+"""The cost of a cell in larger networks: more nodes, more VCs, idle flows and idle lines beside a full one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _warm_s(point: Point) -> float:
 
 
 def _run_s(point: Point) -> float:
-    """In each tenth of it each VC sends a PDU."""
+    """Return the simulated time of a measurement (s): in each tenth of it each VC sends a PDU."""
     return max(_RUN_S / point.full, 10 * point.vcs * _PDU_S)
 
 
@@ -127,7 +127,7 @@ def _came(network: Network) -> int:
 
 
 def draw(found: dict[Point, float], unit: str, file: Path) -> None:
-    """A plot of what a cell costs at each point, a panel for each series."""
+    """Plot the cost of a cell at each point, with a panel for each series."""
     from matplotlib.figure import Figure
 
     from bentpipe.plots.style import COLOURS, styled

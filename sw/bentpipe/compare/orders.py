@@ -1,4 +1,4 @@
-"""Whether what comes before what in the papers comes so here (``catalogue/published/orders.toml``)."""
+"""The order of the papers' results, compared with the order here (``catalogue/published/orders.toml``)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Order:
 
 
 def orders() -> list[Order]:
-    """Those of the papers."""
+    """Return the orders of the papers."""
     found = []
     for table in read_document(_FILE)[0]["order"]:
         metrics = table["metric"] if isinstance(table["metric"], list) else [table["metric"]] * len(table["falls"])

@@ -75,7 +75,7 @@ def pairs_of(ours: Side, theirs: Side) -> list[tuple[SeedGroup, SeedGroup]]:
 
 
 def _only(groups: Iterable[SeedGroup], name: Any) -> dict[Any, SeedGroup]:
-    """Those that alone have their name."""
+    """Return the groups whose name no other group has."""
     found: dict[Any, list[SeedGroup]] = {}
     for group in groups:
         found.setdefault(name(group), []).append(group)

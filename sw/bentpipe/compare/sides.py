@@ -65,12 +65,12 @@ class Run:
 
     @property
     def started(self) -> tuple[str, str]:
-        """When it began; the later of two runs is greater."""
+        """The time at which the run began, and its folder; the later of two runs is greater."""
         return self.summary["time"].get("started", ""), str(self.folder)
 
     @property
     def changes(self) -> list[Mapping[str, Any]]:
-        """What was set otherwise than in the experiment's file, but the seed."""
+        """The settings that differ from the experiment's file, without the seed."""
         return set_otherwise(self.summary["changes"])
 
     @property
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Its figures by name, a flow's as ``FLOW.NAME``."""
+        """The run's figures by name; a flow's figure is ``FLOW.NAME``."""
         found = figures_of(self.summary)
         return {f"{flow}.{name}" if flow else name: value for (flow, name), value in found.items()}
 
@@ -148,7 +148,7 @@ class OverCases:
 
     @property
     def set_key(self) -> str:
-        """What was set: changes and time limit of each case."""
+        """The settings as a key: changes and time limit of each case."""
         cases = [
             (case["name"], set_otherwise(case["changes"]), case["time"]["limit_s"]) for case in self.summary["cases"]
         ]
@@ -157,7 +157,7 @@ class OverCases:
 
     @property
     def changed(self) -> str:
-        """What was set but the time limit."""
+        """The settings as a key, without time limits."""
         cases = [(case["name"], set_otherwise(case["changes"])) for case in self.summary["cases"]]
         return json.dumps([self.summary["id"], set_otherwise(self.summary["changes"]), cases], sort_keys=True)
 
@@ -168,7 +168,7 @@ class OverCases:
 
     @property
     def started(self) -> tuple[str, str]:
-        """When its last case began; the later of two is greater."""
+        """The time at which the last case began, and the folder; the later of two is greater."""
         return max((case["time"].get("started", "") for case in self.summary["cases"]), default=""), str(self.folder)
 
 

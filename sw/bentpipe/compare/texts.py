@@ -1,4 +1,4 @@
-"""What a comparison says, as tables: for the terminal, Markdown, CSV and JSON."""
+"""The texts of a comparison, as tables: for the terminal, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
