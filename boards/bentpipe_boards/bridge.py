@@ -44,18 +44,18 @@ class BusSignature(wiring.Signature):
 
 
 class RunSignature(wiring.Signature):
-    """How a run is asked for.
+    """The interface to the control of time: a request to run, and its progress.
 
     Members
     -------
     start : Out(1), until : Out(48)
-        Let time pass to the end of this tick; ``until`` with ``start``.
+        Request to run to the end of tick ``until``, which is valid with ``start``.
     stop : Out(1)
-        End the run after the tick that it is now.
+        Request to end the run after the present tick.
     running : In(1)
-        From the clock after ``start`` on; when it falls, the run is over.
+        High from the clock after ``start`` until the run is over.
     stopped : In(1), following : In(48)
-        When it is over: it was stopped before it came to ``until``; the next tick.
+        Valid when the run is over: it was stopped before ``until``; the next tick.
     """
 
     def __init__(self):

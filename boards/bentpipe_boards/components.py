@@ -1,4 +1,4 @@
-"""What `make synth` measures: nodes at 32 bits in the shapes that a board uses, and the parts that they are made of."""
+"""The components that `make synth` measures: nodes at 32 bits in the shapes that a board uses, and their parts."""
 
 # Amaranth makes members and operators at run time:
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false

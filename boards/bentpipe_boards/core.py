@@ -159,8 +159,11 @@ class Core(wiring.Component):
         return m
 
     def _resettable(self, m, part):
-        """A part with a reset of its own, a clock after that of the part before: one signal for all has some ten
-        thousand flip-flops, across the whole device. Equal registers would be merged by synthesis; a chain is not."""
+        """Return a part with a reset of its own, a clock later than that of the part before.
+
+        One signal for all would drive some ten thousand flip-flops, across the whole device. Synthesis would merge
+        equal registers, but it does not merge a chain.
+        """
         reset = Signal(reset_less=True, name="part_reset")
         m.d.sync += reset.eq(self._last_reset)
         self._last_reset = reset
@@ -177,7 +180,7 @@ class Core(wiring.Component):
         return time
 
     def _read_later(self, m, csr, name, values):
-        """A table of words from all over the device, read through a register."""
+        """Make a table of words from all over the device readable, through a register."""
 
         def read(index):
             word = Signal(32, name=f"{name}_word")
@@ -261,7 +264,7 @@ class Core(wiring.Component):
             m.d.sync += wire.take.eq(Cat(these).any())
 
     def _bus(self, m, windows):
-        """A register in front of all windows, one in front of each, one behind them."""
+        """Connect the bus to all windows: with a register before all of them, one before each, and one after them."""
         bus = self.bus
         addr, w_data, w_en, r_en = Signal(len(bus.addr)), Signal(32), Signal(), Signal()
         m.d.sync += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
@@ -290,7 +293,7 @@ class Core(wiring.Component):
 
 
 def _of(number, wires, name):
-    """A member of the stream of the wire with this number in the patch panel."""
+    """Return a member of the stream of the wire that has this number in the patch panel."""
     return Array([Const(0, 1), *(getattr(wire.o, name) for wire in wires)])[number]
 
 

@@ -1,12 +1,12 @@
-"""What every component costs on an ECP5: ``python -m bentpipe_boards.synth``, or ``make synth``.
+"""The resources of every component on an ECP5: ``python -m bentpipe_boards.synth``, or ``make synth``.
 
-A component is put between registers (a shift register feeds its inputs, registers and a parity tree take its
-outputs), so that every path of its own is one from register to register, and the whole needs three pins. yosys
-maps it with the component's border kept: its LUTs, flip-flops and memories are those of the component alone.
-nextpnr then places and routes it with its surroundings and tells the highest clock frequency.
+A component is put between registers: a shift register feeds its inputs, registers and a parity tree take its outputs.
+So every path of its own is one from register to register, and the whole needs three pins. yosys maps it with the
+component's border kept: its LUTs, flip-flops and memories are those of the component alone. nextpnr then places and
+routes it with its surroundings and reports the highest clock frequency.
 
 The figures are kept in ``docs/synth.json``, and ``docs/synthesis.md`` is made from it. A later run is compared with
-them. What has not changed since the last run is not measured again.
+them. Components that have not changed since the last run are not measured again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SynthError(ToolError):
 
 @dataclass(frozen=True)
 class Figures:
-    """What a component costs.
+    """The resources and the speed of a component.
 
     Members
     -------

@@ -23,14 +23,14 @@ _INSTALL: Final = "pip install 'bentpipe[synth]'"
 
 @dataclass(frozen=True)
 class Spent:
-    """What a step took.
+    """The cost of a step.
 
     Members
     -------
     seconds, cpu_seconds : float
-        Elapsed; of processor time.
+        Elapsed time; processor time.
     peak_mb : int
-        Of memory.
+        Highest use of memory, in MB.
     """
 
     seconds: float

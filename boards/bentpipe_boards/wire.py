@@ -173,9 +173,9 @@ class Wire(wiring.Component):
 
 
 class Inputs(wiring.Component):
-    """Who of the wires that lead to a node is next: the cell that came first; of those that came at once one in turn.
+    """The arbiter of the wires that lead to a node: the first cell to arrive is next; simultaneous ones take turns.
 
-    It is decided before the tick, from what was there some clocks ago.
+    It decides before the tick, by the state of some clocks ago.
 
     Members
     -------
@@ -184,7 +184,7 @@ class Inputs(wiring.Component):
     following : In(8)
     tick : In(1)
     port : Out(range(ports))
-        With ``takes``: which one is taken with the tick.
+        With ``takes``: the port whose cell is taken with the tick.
     takes : Out(1)
     """
 

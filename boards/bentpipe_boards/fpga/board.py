@@ -1,4 +1,4 @@
-"""What a board is: its device, its pins, its clock, and how it is flashed."""
+"""The declaration of a board: its device, pins and clock, and how it is flashed."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ class Board:
 
     @property
     def has(self) -> Device:
-        """What its device has."""
+        """The resources of the board's device."""
         return DEVICES[self.device]

@@ -1,4 +1,4 @@
-"""How much of a device a plan takes: each node as yosys maps it by itself, and what does not fit."""
+"""The size of a plan on a device: each node as yosys maps it by itself, and the nodes that do not fit."""
 
 from __future__ import annotations
 

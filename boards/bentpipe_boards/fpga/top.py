@@ -29,7 +29,7 @@ _PAUSE_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Status:
-    """What a board's lights show, the first one first.
+    """The signals of a board's lights, in their order.
 
     Members
     -------
@@ -38,9 +38,9 @@ class Status:
     link : Value
         A client has opened a session.
     receives, sends : Value
-        Octets come, or go.
+        Octets are received, or sent.
     works : Value
-        A list is being done.
+        A list is being executed.
     """
 
     clock: Value
@@ -75,7 +75,7 @@ class SerialTop(wiring.Component):
 
     @property
     def status(self) -> Status:
-        """What the lights show."""
+        """The signals that the lights show."""
         return Status(self.clock, self.link, self.receives, self.sends, self.works)
 
     def elaborate(self, platform):

@@ -85,7 +85,7 @@ class AppSetting(Setting):
             raise ValueError(f"{self.name}: a random value cannot have a default")
 
     def words(self) -> tuple[str, ...]:
-        """The setting's names in NetSpec."""
+        """Return the names of the setting in NetSpec."""
         return (self.word or self.name, *self.also)
 
     def read(self, given: object, document: bool = True) -> Any:

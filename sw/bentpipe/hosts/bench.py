@@ -1,6 +1,6 @@
-"""How long the host side takes for a segment: ``python -m bentpipe.hosts.bench``.
+"""The time that the host side takes for a segment: ``python -m bentpipe.hosts.bench``.
 
-Two hosts on a wire that costs nothing: what is measured is TCP, the header codec and the engine.
+Two hosts are on a wire that costs nothing: TCP, the header codec and the engine are measured.
 """
 
 from __future__ import annotations

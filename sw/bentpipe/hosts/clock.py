@@ -59,7 +59,7 @@ class HostClock:
             raise ValueError(f"a clock interrupt takes {self.cost_ps} ps, and one comes each {self._period} ps")
 
     def after(self, now: int, work: int) -> int:
-        """When the processor, set to it now, has done ``work`` picoseconds of work."""
+        """Return the time at which the processor, given ``work`` picoseconds of work now, has done it."""
         cost = self.cost_ps
         if not cost:
             return now + work

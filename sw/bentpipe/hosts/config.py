@@ -1,4 +1,4 @@
-"""What can be set of a host, and what a host is made from."""
+"""The settings of a host, and the configuration from which a host is made."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class HostSettings(Settings):
 
 
 class HostConfig(HostSettings):
-    """What a host is made from."""
+    """The configuration from which a host is made."""
 
     name: str = Field(description="its name")
     seed: int = Field(default=1, description="of its random choices; each host has its own sequence, by its name")
@@ -86,7 +86,13 @@ def host_costs(config: HostConfig) -> tuple[int, int]:
 
 
 def host_clock(config: HostConfig) -> HostClock:
-    """The clock of a host: as configured, else as the profile says; ValueError where its interrupts leave no time."""
+    """Return the clock of a host: as configured, or as the profile has it.
+
+    Raises
+    ------
+    ValueError
+        The clock's interrupts leave no time for other work.
+    """
     hz, cost_ps, ppm = (_of(config, name) for name in ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm"))
     try:
         return HostClock(hz, cost_ps, ppm, f"{config.seed} clock {config.name}")

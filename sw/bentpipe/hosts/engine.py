@@ -189,7 +189,7 @@ class Engine:
             self.start(flow, flow.start_ps)
 
     def draw_again(self) -> None:
-        """What programs have drawn that lies ahead, they draw anew."""
+        """Let all programs draw again what they have drawn for later times."""
         drivers: dict[Driver, None] = {}  # each once, also where it has asked twice for one time
         for time, timer in self.scheduler.pending():
             if isinstance(timer, Driver) and timer.due == time:

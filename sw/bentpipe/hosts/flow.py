@@ -20,27 +20,28 @@ _SERVER_PORT: Final = 5001
 
 @dataclass(frozen=True)
 class FlowReport:
-    """What a flow did, up to the end of the run or of the flow: its connections together, but for those with a name.
+    """The report of a flow, up to the end of the run or of the flow: all its connections, except those with a name.
 
     Members
     -------
     octets_delivered : int
-        Read by the sink application.
+        Octets read by the sink application.
     start_ps, end_ps : int
         From the source's connect to the end of the run. Once the flow is over: to the last octet that the sink read, or
-        to when the last connection that broke was given up. ``start_ps`` is negative if the flow's turn never came.
+        to the time when the last connection that broke was given up. ``start_ps`` is negative if the flow did not
+        begin.
     goodput_bps : float
-        ``octets_delivered`` over that time, as ttcp reckons.
+        ``octets_delivered`` over that time, as ttcp computes it.
     bad_octets : int
         Octets that passed every checksum and were not those sent: always an error of the simulator.
     state : str
         State of the source's last connection.
     error : str
-        Why a connection broke, the first that did; empty if none did.
+        Reason why the first broken connection broke; empty if none did.
     rtt_min_ps, rtt_mean_ps, rtt_max_ps : int
-        Of the segments that the source timed; 0 if it timed none.
+        Round trips of the segments that the source timed; 0 if it timed none.
     facts : dict
-        What the application reports.
+        Figures that the application reports.
     """
 
     name: str
@@ -83,14 +84,15 @@ class FlowReport:
 
 @final
 class _Past:
-    """What some connections did together.
+    """The sums of some connections that have ended.
 
     Members
     -------
     counts : dict
-        By the names of :class:`FlowReport`, but for ``rtt_sum_ps``.
+        Sums by the names of :class:`FlowReport`, and ``rtt_sum_ps``.
     first_ps, last_ps : int
-        When the first one was opened, and the last octet read or a connection given up; -1: not yet.
+        Time at which the first one was opened, and at which the last octet was read or a connection given up; -1: not
+        yet.
     """
 
     def __init__(self) -> None:
@@ -282,7 +284,7 @@ class Flow(ApplicationFlow):
         return self.configs[0] if site is self.sites[0] else self.configs[1]
 
     def add(self, pair: TcpPair, own: bool) -> None:
-        """A connection was made; with a name it is none of the flow's own."""
+        """Add a connection; one with a name is not among the flow's own."""
         if own:
             before = self.last
             self.last = pair
@@ -300,7 +302,7 @@ class Flow(ApplicationFlow):
             self._past.add(pair)
 
     def settle(self, pair: TcpPair) -> None:
-        """A connection that has ended rests, unless the flow began with it or reports its state."""
+        """Let a connection that has ended rest, unless the flow began with it or reports its state."""
         if pair is not self.last and pair in self._passing and pair.may_rest():
             self.fold(pair)
             pair.rest(True)

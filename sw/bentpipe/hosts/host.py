@@ -51,7 +51,7 @@ class Host(Machine):
     """A machine whose interface reports what happens."""
 
     def event(self, event: PduEvent) -> None:
-        """The interface reports something."""
+        """Handle an event that the interface reports."""
         status = event.status
         if status != _OK:
             if status == _SENT:

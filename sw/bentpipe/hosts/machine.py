@@ -1,4 +1,4 @@
-"""What a host is made of."""
+"""The parts of a host."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ class Machine:
         self._ends: int = 0
 
     def add(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int, vc: int) -> None:
-        """A connection of this host: segments from ``remote`` with these ports are its own."""
+        """Add an end: segments from ``remote`` with these ports belong to it."""
         end.order = self._ends
         self._ends += 1
         self.connections[remote_key(remote, remote_port, local_port)] = end
         self.routes[remote] = vc
 
     def forget(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int) -> None:
-        """The connection of this end is closed for good. Another one may have its ports by now."""
+        """Remove an end whose connection is closed for good, unless another end has its ports by now."""
         key = remote_key(remote, remote_port, local_port)
         if self.connections.get(key) is end:
             del self.connections[key]

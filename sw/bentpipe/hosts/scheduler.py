@@ -1,4 +1,4 @@
-"""What is called when its time comes: the timers of all hosts."""
+"""The timers of all hosts, called when their time comes."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- input ----
 
     def arrive(self, segment: Segment, event: PduEvent, start: int) -> None:
-        """A segment whose checksums are right came in, its payload from octet ``start`` of the SDU on."""
+        """Accept a segment whose checksums are right; its payload begins at octet ``start`` of the SDU."""
         receiver = self.connection.receiver
         length = segment.length
         if length and receiver.rcv_base:
@@ -174,7 +174,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- timers ----
 
     def fire(self, now: int) -> None:
-        """A timer may be due that isn't of the host's ticks."""
+        """Serve a timer that does not count the host's ticks, if it is due."""
         self.due = 0
         waits = self.waits
         if waits is not None and waits.exact:
@@ -239,7 +239,7 @@ class TcpEndpoint(TransportEndpoint):
         self.epoch = RESTS
 
     def _leave(self) -> None:
-        """It is closed."""
+        """Leave the flow: the connection is closed."""
         self.waits = None
         self.owner = None
         self._let_go()
@@ -266,7 +266,8 @@ class TcpEndpoint(TransportEndpoint):
     # ---- output ----
 
     def done(self, now: int) -> None:
-        """The connection was called: tell the program, send what was made, set the connection's timer."""
+        """Notify the program, send the produced segments, and set the connection's timer, after a call of the
+        connection."""
         connection = self.connection
         if connection.state != self.seen_state:
             if connection.out:
@@ -399,10 +400,10 @@ class TcpSocket(Socket):
 
 
 class PairOwner(HostFlowEndpoints):
-    """Whose pairs of sockets they are."""
+    """The owner of pairs of sockets, usually a flow."""
 
     def opened(self, pair: TcpPair) -> None:
-        """One end connects; once a pair."""
+        """Handle the connect call of one end; called once a pair."""
         raise NotImplementedError
 
     def ended(self, pair: TcpPair, now: int) -> None:
@@ -410,7 +411,7 @@ class PairOwner(HostFlowEndpoints):
         raise NotImplementedError
 
     def settle(self, pair: TcpPair) -> None:
-        """The pair has ended, and may rest (:meth:`TcpPair.rest`)."""
+        """Let a pair that has ended rest, if it may (:meth:`TcpPair.rest`)."""
         raise NotImplementedError
 
     def gone(self, pair: TcpPair) -> None:
@@ -418,7 +419,8 @@ class PairOwner(HostFlowEndpoints):
         raise NotImplementedError
 
     def late(self, end: TcpEndpoint, at_source: bool) -> None:
-        """A segment came to an end that rested, whose connection has counted it: at the flow's source or its sink."""
+        """Handle a segment that arrived at a resting end, at the flow's source or sink; its connection has counted
+        it."""
         raise NotImplementedError
 
 
@@ -459,7 +461,7 @@ class TcpPair(SocketPair):
             opener.connect_directly(self.sink if opener is self.source else self.source, now_ps)
 
     def closed(self, now: int) -> None:
-        """One end is closed."""
+        """Handle the closing of one end."""
         if not self.started:
             return
         source = self.source.connection

@@ -34,16 +34,16 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a parameter or an argument takes.
+    """A parameter or an argument of NetSpec, with its kind of value.
 
     Members
     -------
     kind : str
-        ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is for an application.
+        ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is a setting of an application.
     unit : str
-        Of a number without one.
+        Unit of a number without one.
     setting : AppSetting or None
-        Whose value it gives.
+        Setting whose value it gives.
     """
 
     name: str

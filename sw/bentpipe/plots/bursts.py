@@ -1,5 +1,4 @@
-"""When cells of each VC were lost, how long bursts of losses are, the gaps between them, how losses correlate: from the
-records of lost cells."""
+"""Plots from the records of lost cells, by VC: times of losses, bursts, gaps between them, and autocorrelation."""
 
 from __future__ import annotations
 

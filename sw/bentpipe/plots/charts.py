@@ -73,19 +73,19 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a chart shows.
+    """A chart over the cases of an experiment.
 
     Members
     -------
     title : str
     axis : str
-        What the cases' places are, with the unit.
+        Quantity of the cases' places on the axis, with the unit.
     metrics : tuple[str, ...]
-        The figures shown, by name; of one quantity.
+        Names of the figures shown, all of one quantity.
     points : tuple[Point, ...]
-        At least one. Without a place on all of them: bars.
+        At least one. If one of them has no place, the chart has bars.
     ours : str
-        What our figures are, for the legend.
+        Name of our figures in the legend.
     marks, levels, places
         Published figures, lines across, and published places on the axis, each with its name.
     """
@@ -221,7 +221,7 @@ def _value(point: Point, metric: str) -> tuple[float | None, float | None]:
 
 
 def _line(axis: Any, points: Sequence[Point], metric: str, name: str, style: Style) -> None:
-    """A curve, with its intervals where there are any."""
+    """Draw a curve, with its intervals if there are any."""
     rows = [(point.at, *_value(point, metric)) for point in points if point.at is not None]
     line = sorted((where, value) for where, value, _ in rows if value is not None)
     if line:
@@ -247,10 +247,10 @@ def _thin_ticks(axis: Any) -> None:
 
 
 def marks_of(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> tuple[Mark, ...]:
-    """The published figures of rates and shares among some rows of ``published``, as far as they are of these figures.
+    """Return published rates and shares as marks, where the chart shows such figures.
 
-    A share of the line's rate stands beside the aggregate throughput, of which it is one; so does a throughput of one
-    flow alone.
+    A share of the line's rate is drawn beside the aggregate throughput, of which it is a share; so is a throughput of
+    one flow alone.
     """
     found = []
     together = next((name for name in _TOGETHER if name in metrics), _TOGETHER[0])

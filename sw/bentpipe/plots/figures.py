@@ -43,7 +43,7 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
 
 
 def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
-    """Every plot of a run by its name."""
+    """Yield every plot of a run with its name."""
     plots = dict(PLOTS)
     if "segments" in result.summary["resolved"]["record"]["what"]:
         names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
@@ -69,7 +69,7 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
-    """The series whose last part is ``last``, by the part before."""
+    """Return the series whose last part is ``last``, by the part before."""
     found = {}
     for name, data in result.trace.series.items():
         owner, _, end = name.rpartition(".")
@@ -185,14 +185,14 @@ def _windows(result: RunResult) -> Panel | None:
 
 
 def _receiver(axis: Any, result: RunResult, top: float) -> None:
-    """The receivers' window, if they have the same and a congestion window is above it."""
+    """Draw the receivers' window, if all have the same and a congestion window is above it."""
     windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
     if len(windows) == 1 and top > (window := windows.pop() / 1e3):
         axis.axhline(window, color=MUTED, linewidth=1, linestyle=_DASHED, label="receiver's window")
 
 
 def _many_windows(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
-    """How the windows of many flows are spread."""
+    """Draw the distribution of many flows' windows."""
     end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
     edges = [end_ps * i // _BINS for i in range(_BINS + 1)]
     rows = [[value / 1e3 for value in held(times, values, edges)] for times, values in cwnd.values()]

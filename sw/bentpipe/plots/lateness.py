@@ -1,4 +1,4 @@
-"""How far off the packets of attached hosts were: the histograms of a session's ends."""
+"""Plots of how late the packets of attached hosts were: the histograms of a session's ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def times_of_ends(summary: Mapping[str, Any], what: str) -> Iterator[tuple[str, 
 
 
 def lateness_figure(result: RunResult) -> Any | None:
-    """The share of packets by how far off they were at least, for each kind that there was; None without any."""
+    """Return the share of packets at least this late, for each kind of lateness that occurred; None without any."""
     from matplotlib.figure import Figure
 
     panels = {what: list(times_of_ends(result.summary, what)) for what in LATENESS}

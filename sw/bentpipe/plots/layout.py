@@ -26,7 +26,8 @@ _POINTS: Final = 72.0
 
 
 def draw_panels(panels: Sequence[Panel], end_s: float, marks: Sequence[float] = ()) -> Any:
-    """The figure of some panels over simulated time; at least one panel. ``marks`` are times in seconds with a line."""
+    """Return the figure of some panels over simulated time; at least one panel. ``marks`` are times in s with a
+    line."""
     from matplotlib.figure import Figure
 
     alone = 1.0 if len(panels) == 1 else 0.0

@@ -40,7 +40,7 @@ def write_ranges(folder: Path, name: str, figures: Sequence[Mapping[str, Any]]) 
 
 
 def _bars(figure: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
-    """The bars of whole runs: each of the strongest parameters alone, and both; a name and the values reached."""
+    """Return the bars of whole runs: each of the strongest parameters alone, and both; with name and values."""
     points = figure["points"]
     bars = []
     for key in figure["pair"]:

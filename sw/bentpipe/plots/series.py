@@ -53,7 +53,7 @@ def held(times: Sequence[int], values: Sequence[int], at: Sequence[int]) -> list
 
 
 def quantiles(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> list[list[float]]:
-    """For each share the quantile of each column, by the nearest rank: a value that a row has."""
+    """Return for each share the quantile of each column, by the nearest rank: a value that a row has."""
     columns = [sorted(column) for column in zip(*rows, strict=True)]
     return [[column[round(share * (len(column) - 1))] for column in columns] for share in shares]
 

@@ -1,4 +1,4 @@
-"""How high the queue per cycle: the levels of a run with splitting, beside the plain run and theory."""
+"""The plot of a run with splitting: the highest queue per cycle by level, beside the plain run and theory."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run stands: on which curve, and where on it; None: by name alone."""
+    """The place of a run in the plot: its curve, and its place on it; None for the latter: bars by name."""
 
     curve: str
     at: float | None

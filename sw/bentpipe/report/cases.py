@@ -170,7 +170,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
 
 
 def print_cases(console: Console, summary: dict[str, Any]) -> None:
-    """The cases, and the published figures beside ours."""
+    """Print the cases, and the published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     print_notes(console, summary)
     console.print()
@@ -205,7 +205,7 @@ def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True) -> None:
-    """The plot over the cases (with ``plots``) and the report, into a folder."""
+    """Write the plot over the cases (with ``plots``) and the report into a folder."""
     if plots:
         from bentpipe.plots.cases import write_cases_plot
 

@@ -35,7 +35,7 @@ Maker = Callable[[RunResult], Spec | None]
 
 
 def figures_of(result: RunResult) -> dict[str, Spec]:
-    """Every figure of a run by its name: over time, then distributions."""
+    """Return every figure of a run by its name: over time, then distributions."""
     made = {name: maker(result) for name, maker in (*OVER_TIME.items(), *DISTRIBUTIONS.items())}
     made |= {f"segments-{name}": _segments(result, name) for name in _with_segments(result)}
     return {name: spec for name, spec in made.items() if spec is not None}
@@ -77,7 +77,7 @@ def _curve(name: str, style: str, when: Iterable[float], what: Sequence[float | 
 
 
 def _of(result: RunResult, last: str) -> dict[str, Series]:
-    """The series whose last part is ``last``, by the part before."""
+    """Return the series whose last part is ``last``, by the part before."""
     found = {}
     for name, data in result.trace.series.items():
         owner, _, end = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Where boxes and lines of a network's drawing stand: in columns from sources to sinks, or in rows of a narrow page."""
+"""The layout of a network's drawing: boxes and lines in columns from sources to sinks, or in rows of a narrow page."""
 
 from __future__ import annotations
 
@@ -140,7 +140,10 @@ class Drawing:
 
 
 def _columns(network: Network) -> dict[str, int]:
-    """A column for each node: a path leads from left to right where no other leads back; hosts beside their switch."""
+    """Return a column for each node, with hosts beside their switch.
+
+    A path leads from left to right, unless another one already leads the other way.
+    """
     names = [node.name for node in network.switches]
     after: dict[str, set[str]] = {name: set() for name in names}
 
@@ -366,7 +369,7 @@ def _pairs(rank: Sequence[Box], looped: set[int]) -> Iterable[list[Box]]:
 
 
 def _label(joints: Sequence[Joint], ranks: Sequence[Sequence[Box]], upright: bool, width: float, height: float) -> None:
-    """Where the texts of lines stand: between their ranks, in their lines' order, none on another."""
+    """Place the texts of lines: between the ranks of their ends, in the order of the lines, without overlap."""
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
     between: dict[int, list[Joint]] = {}
     for joint in joints:
@@ -441,7 +444,7 @@ def course(joint: Joint, upright: bool) -> list[tuple[_Point, _Point, _Point, _P
 
 @dataclass(frozen=True)
 class _Place:
-    """What a box, or the texts of a line, cover."""
+    """The area that a box, or the texts of a line, covers."""
 
     left: float
     top: float

@@ -107,7 +107,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
 
 
 def _rate_and_delay(line: Mapping[str, Any]) -> list[str]:
-    """Of a line, each with that of the way back where it is another one."""
+    """Return rate and delay of a line, each with that of the way back if it differs."""
     rates = dict.fromkeys(line.get("rates_bps", (line["rate_bps"],)))
     delays = dict.fromkeys(line.get("delays_ps", (line["delay_ps"],)))
     return [" / ".join(map(format_rate, rates)), " / ".join(map(format_time, delays))]

@@ -1,4 +1,4 @@
-"""What lies around a run folder that reports lead to: the cases before and after it, and the page above them."""
+"""The surroundings of a run folder to which reports link: the cases before and after it, and the page above them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["Around", "around", "in_sweep"]
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is above a run: the text of the link to it, and the page. Names of the cases before and after; None: there
-    is none."""
+    """The neighbours of a run's page.
+
+    ``above`` and ``page`` are the text and target of the link to the page above; ``before`` and ``after`` the names of
+    the neighbouring cases, or None.
+    """
 
     above: str
     page: str

@@ -74,7 +74,7 @@ def make_report(folder: Path, result: RunResult, beside: Around | None = None, p
 
 
 def report_html(result: RunResult, beside: Around | None = None) -> str:
-    """The page of one run; ``beside`` is what it leads to: the page above it, and the cases before and after it."""
+    """Return the page of one run; ``beside`` has the links to the page above, and to the cases before and after it."""
     s = result.summary
     figures = figures_of(result)
     head = [
@@ -123,7 +123,7 @@ def run_parts(result: RunResult) -> dict[str, str]:
 
 
 def page_head(summary: Mapping[str, Any], title: str, sub: str, verdict: Verdict) -> list[str]:
-    """What a page begins with: where it is from, its title and what stands below that, the verdict, and what it is."""
+    """Return the head of a page: origin, title and subtitle, verdict, notes, description."""
     s = summary
     source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
     return [
@@ -320,7 +320,7 @@ def _oam(s: Mapping[str, Any]) -> str:
 
 
 def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
-    """Every key of the experiment, those that differ from its file marked."""
+    """Yield the table of every key of the experiment; keys that differ from its file are marked."""
     changes = {change["key"]: change for change in s["changes"]}
     if changes:
         yield "<p>Differences from the published set-up:</p><ul>"

@@ -15,7 +15,7 @@ __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out: ``level`` of how good that is, in a word, in a sentence."""
+    """A verdict: its ``level``, a word, and a sentence."""
 
     level: Literal["good", "note", "bad"]
     word: str
@@ -23,7 +23,8 @@ class Verdict:
 
 
 def run_verdict(summary: Mapping[str, Any]) -> Verdict:
-    """The verdict on a run: whether it can be trusted, what it carried, what that is beside the published figures."""
+    """Return the verdict on a run: whether it can be trusted, what it carried, and how it compares with published
+    figures."""
     s = summary
     did = _did(s)
     if s["status"] == "failed":
@@ -150,7 +151,8 @@ def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def _ended(s: Mapping[str, Any], text: str, unmet: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict | None:
-    """The verdict on what several runs came to, unless they are done and as expected; `unmet` names what isn't."""
+    """Return the verdict on several runs, or None if they are done and as expected; `unmet` are the conditions not
+    met."""
     if s["status"] == "failed":
         return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
     if s["status"] == "running":

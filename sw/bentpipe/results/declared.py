@@ -76,7 +76,7 @@ class Metric:
 
     @property
     def shown(self) -> tuple[str, float]:
-        """Its unit in tables and figures, and what a value in base units is divided by."""
+        """The unit in tables and figures, and the divisor of a value in base units."""
         if self.count:
             return "", 1.0
         if self.unit == "ps" and self.needs in ("histograms", "cdv"):

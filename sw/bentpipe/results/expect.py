@@ -1,4 +1,4 @@
-"""What runs must come to: the rows of ``[[expect]]``, and JUnit's XML of them."""
+"""Conditions on the results of runs: the rows of ``[[expect]]``, and their JUnit XML."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def expectation_text(row: Mapping[str, Any]) -> str:
 
 
 def broken(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that don't hold."""
+    """Return the rows whose condition does not hold."""
     return [row for row in rows if row["holds"] is False]
 
 

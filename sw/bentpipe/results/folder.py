@@ -224,12 +224,12 @@ class RunFolder:
 
     @property
     def work(self) -> Path:
-        """Where files lie that are not whole yet."""
+        """The folder of files that are not complete yet."""
         return self.path / _WORK
 
     @property
     def state(self) -> Path:
-        """Where the run's state is."""
+        """The file of the run's state."""
         return self.path / STATE
 
     def save(self, state: bytes) -> None:
@@ -251,7 +251,7 @@ class RunFolder:
             raise
 
     def begin(self) -> None:
-        """The run begins: from now on the folder is this run's."""
+        """Begin the run: from now on the folder is this run's."""
         if self.begun:
             return
         if self._above is not None:

@@ -1,4 +1,5 @@
-"""What the cases of an experiment show together: up to which size of burst all arrives, and the buffer behind that."""
+"""Results over the cases of an experiment: the largest burst that arrives whole, and the buffer that follows from
+it."""
 
 from __future__ import annotations
 

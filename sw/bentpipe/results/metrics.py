@@ -61,7 +61,7 @@ GROUPED: Final = tuple(metric.name for metric in metrics_of("group"))
 
 
 def set_otherwise(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those of a run's changes that make it another experiment; with another seed it is another trial of the same."""
+    """Return the changes that make a run another experiment; another seed makes only another trial of the same."""
     return [change for change in changes if change["key"] != "experiment.seed"]
 
 
@@ -186,7 +186,7 @@ def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float:
-    """The mean of what is so much from each of these times on, from the first to the end."""
+    """Return the mean of a step function from its first time to the end; each value holds from its time on."""
     ends = [*(when for when, _ in values[1:]), end_s]
     whole = end_s - values[0][0]
     if whole <= 0:
@@ -208,7 +208,7 @@ def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[float, float]]:
-    """What some flows can deliver together at most, in b/s, each from a time on, in s (:func:`most_deliverable`)."""
+    """Return the most that some flows can deliver together, in b/s, from each time in s (:func:`most_deliverable`)."""
     found: list[tuple[float, float]] = []
     for phase in _phases(summary):
         most = most_deliverable(summary["resolved"], names, phase)
@@ -253,17 +253,17 @@ Hop = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What a flow's data take on their way.
+    """The use that a flow makes of its path.
 
     Members
     -------
     share : float
-        Octets of data in an octet of cells, in packets as long as the MTU.
+        Octets of data per octet of cells, in packets as long as the MTU.
     vc : int
     hops : tuple of (str, str)
-        All nodes' names, two by two.
+        Hops of the path, each as the names of its two nodes.
     own : tuple of (str, str)
-        Hops at which its cells are counted: not those to which the cells come for another sink, too.
+        Hops at which its cells are counted: without those that the cells pass for another sink, too.
     source_bps : float
         Rate of the source's line.
     """
@@ -318,20 +318,20 @@ def _bound(
 def most_deliverable(
     resolved: Mapping[str, Any], names: Collection[str], rates: Mapping[str, Any] | None = None
 ) -> float:
-    """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
+    """Return an upper bound of what some flows can deliver together in b/s, by the rates of the lines on their paths.
 
-    No hop carries more than its rate, and what does not pass it is bounded by its own hops; what goes to several sinks
-    passes a hop once. Data fill the packets, and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an
-    MTU of 9180.
+    No hop carries more than its rate, and a flow that does not pass it is bounded by its own hops. Data for several
+    sinks pass a hop once. Packets are filled with data, and cells with packets, as far as possible: 134.513 Mb/s of
+    OC-3c with an MTU of 9180.
 
     Parameters
     ----------
     resolved : Mapping
         The experiment with every value in base units (``result.json``).
     names : Collection[str]
-        Of the flows.
+        Names of the flows.
     rates : Mapping, optional
-        An entry of ``rates`` of ``result.json``; unless given, those with which a run begins.
+        An entry of ``rates`` of ``result.json``; by default, the rates with which a run begins.
     """
     rate = hop_rates(resolved, None if rates is None else rates["ports"])
     paced = [vc["cell_rate_bps"] for vc in resolved["vcs"]] if rates is None else rates["vcs"]
@@ -402,12 +402,14 @@ def _theirs(row: Mapping[str, Any]) -> bool:
 def compare(
     rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], remarks: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """The published rows with ``ours`` in the row's unit and ``ratio`` of ours to the measured figure (to the
-    predicted one where nothing was measured); both None where this run gives no such figure.
+    """Return the published rows with ``ours`` in the row's unit, and ``ratio``.
 
-    ``remarks`` say what stands between this run and the published one, and go into each row. Where one of
-    :data:`NOT_COMPARED` is among them there is no ratio. One run is one trial: where a paper has both the average and
-    the best of the same trials, it is held against the average alone (:func:`has_average`).
+    The ratio is of ours to the measured figure, or to the predicted one if nothing was measured. Both are None if this
+    run has no such figure.
+
+    ``remarks`` describe the differences between this run and the published one, and are added to each row. With one of
+    :data:`NOT_COMPARED` among them there is no ratio. One run is one trial: if a paper has both the average and the
+    best of the same trials, it is compared with the average alone (:func:`has_average`).
     """
     table = []
     rows = list(rows)

@@ -1,4 +1,4 @@
-"""What a run folder holds. ``SCHEMA_VERSION`` grows when a reader has to know of a change.
+"""The contents of a run folder. ``SCHEMA_VERSION`` grows with a change that a reader has to know of.
 
 ``result.json``
     The object :attr:`RunResult.summary`: schema, id, file (as ``bentpipe run`` was given it), title,

@@ -60,7 +60,7 @@ class SplittingLevel:
     came: int = 0
 
     def add(self, reached: bool, lost: int, came: int) -> None:
-        """A trial."""
+        """Count a trial."""
         self.trials += 1
         self.reached += reached
         self.lost += lost
@@ -179,7 +179,7 @@ def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _levels(trees: Sequence[Tree]) -> list[dict[str, Any]]:
-    """Each level with the probability of coming to it in a cycle, and from it to the next."""
+    """Return each level with the probability to reach it in a cycle, and to reach the next one from it."""
     rows = []
     for k, stage in enumerate(trees[0].stages if trees else ()):
         same = [tree.stages[k] for tree in trees]

@@ -52,7 +52,7 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """Of Student's distribution: below it a value is with that probability, from 0.5 to 1 (exclusive)."""
+    """Return a quantile of Student's distribution, for a probability from 0.5 to 1 (exclusive)."""
     if freedom > _EXACT:
         return _expanded(probability, freedom)
     low, high = 0.0, 1.0

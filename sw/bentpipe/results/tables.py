@@ -548,7 +548,7 @@ def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
-    """A table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
+    """Print a table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -562,7 +562,7 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequ
 
 
 def print_notes(console: Console, summary: dict[str, Any]) -> None:
-    """What must stand beside the figures."""
+    """Print the notes without which the figures can be misread."""
     from rich.text import Text
 
     for note in note_texts(summary):

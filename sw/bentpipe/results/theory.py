@@ -65,8 +65,10 @@ def beside_theory(
     series: Mapping[str, Series],
     figures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Each row with ``ours``, ``low`` and ``high`` of the confidence interval, ``half`` its width, its ``confidence``,
-    ``batches``, and whether the prediction is in the interval; None where there is too little of it.
+    """Return each row beside our figure with its confidence interval.
+
+    Added are ``ours``, ``low`` and ``high`` of the interval, ``half`` its width, ``confidence``, ``batches``, and
+    ``holds``: whether the prediction is in the interval. They are None if there is too little data.
 
     Parameters
     ----------
@@ -74,9 +76,9 @@ def beside_theory(
         ``quantity``, ``predicted``, ``unit``, ``source``; ``growth`` and ``per``, the series whose growth is divided by
         that of the other one; ``scale``, by which the ratio is multiplied.
     series : Mapping
-        As they were recorded.
+        Recorded series.
     figures : Mapping, optional
-        Those of splitting by name, as :func:`bentpipe.results.splitting.interval` has them.
+        Figures of splitting by name, as :func:`bentpipe.results.splitting.interval` has them.
     """
     table = []
     for row in rows:

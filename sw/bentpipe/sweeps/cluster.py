@@ -36,7 +36,8 @@ class Failure:
 
 
 def workers_here() -> int:
-    """How many processes a local cluster has: ``$WORKERS``, else as many as there are processors for this one."""
+    """Return the number of processes of a local cluster: ``$WORKERS``, else the processors that this process may
+    use."""
     named = os.environ.get("WORKERS")
     if not named:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -47,7 +48,7 @@ def workers_here() -> int:
 
 @contextmanager
 def opened(workers: int | None = None, address: str | None = None, dashboard: int | None = None) -> Iterator[Client]:
-    """A client of a cluster; a local cluster ends with the block.
+    """Connect to a cluster and yield its client; a local cluster ends with the context.
 
     Parameters
     ----------

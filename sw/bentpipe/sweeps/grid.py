@@ -1,4 +1,4 @@
-"""What is varied: ``KEY=a,b,c``, ``KEY=FROM..TO:COUNT``, and seeds ``1-5,8``."""
+"""The values that a sweep varies: ``KEY=a,b,c``, ``KEY=FROM..TO:COUNT``, and seeds ``1-5,8``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Axis:
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """Where the values are on an axis; None if not all are numbers of one unit."""
+        """The values as numbers on an axis; None if not all are numbers of one unit."""
         found = [_QUANTITY.fullmatch(value.strip("\"'")) for value in self.values]
         if not all(found) or len({match[2] for match in found if match}) != 1:
             return None
@@ -48,18 +48,20 @@ class Axis:
 
     @property
     def unit(self) -> str:
-        """That of the numbers; "" without."""
+        """The unit of the numbers; "" without one."""
         match = _QUANTITY.fullmatch(self.values[0].strip("\"'")) if self.numbers else None
         return (match[2] or "") if match else ""
 
 
 def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
-    """The axes of ``--vary`` arguments, or of a mapping of keys to lists of values (or to a text as behind the ``=``).
+    """Return the axes of ``--vary`` arguments, or of a mapping.
+
+    A mapping has for each key a list of values, or a text as after the ``=``.
 
     Raises
     ------
     BentpipeError
-        An argument makes no sense, a key or a value is there twice.
+        An argument is malformed, or a key or a value is given twice.
     """
     pairs = [*given.items()] if isinstance(given, Mapping) else [_split(argument) for argument in given]
     axes: list[Axis] = []
@@ -175,7 +177,7 @@ def _number(value: Fraction) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value of Python as ``--set`` has it."""
+    """Return a Python value as ``--set`` writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

@@ -39,7 +39,7 @@ Spec = dict[str, Any]
 def make_sweep_report(
     folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str], plots: bool
 ) -> None:
-    """The plot, if it is wanted, and the page, into a folder; parameters as of :func:`sweep_html`."""
+    """Write the plot, if it is wanted, and the page into a folder; parameters as of :func:`sweep_html`."""
     if plots:
         from bentpipe.plots.sweep import write_sweep_plot
 
@@ -213,7 +213,10 @@ def _drawn(figures: Mapping[str, Spec]) -> str:
 
 
 def _bars(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], led: Mapping[str, str]) -> str:
-    """Where nothing that is varied is a number: a bar for each place, with its interval; a link where it is one run."""
+    """Return the bars of a sweep that varies no number: one for each place, with its interval.
+
+    The name is a link if the place has one run.
+    """
     at = places(s, rows, "aggregate_goodput", None)
     if not at or len(at) > MOST_NAMES:
         return ""

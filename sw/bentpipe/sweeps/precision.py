@@ -27,7 +27,7 @@ _TEXT: Final = re.compile(r"\s*(\S+)\s*:\s*(\d+\.?\d*(?:[eE]-?\d+)?)\s*(%?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How narrow an interval is to be.
+    """The wanted precision of a figure.
 
     Members
     -------
@@ -35,7 +35,7 @@ class Precision:
     share : float
         Half the width of the 95 % interval, as a share of the mean.
     most : int
-        Seeds of a point.
+        Most seeds of a point.
     """
 
     metric: str

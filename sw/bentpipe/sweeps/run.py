@@ -49,8 +49,9 @@ Told = Callable[[int, int, int], None]
 
 @contextmanager
 def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> Iterator[RunFolder]:
-    """The folder of a sweep, held: a new one, or that of an earlier sweep of the same experiment and version, whose
-    runs stay.
+    """Hold the folder of a sweep, new or existing.
+
+    An existing one is of an earlier sweep of the same experiment and version; its runs stay.
 
     Parameters
     ----------
@@ -58,12 +59,12 @@ def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> It
     path : Path, optional
         ``runs/ID-1``, ``-2``, … if not given.
     force : bool
-        Replace what is there.
+        Replace existing contents.
 
     Raises
     ------
     BentpipeError
-        It can't be had, or has something else in it.
+        The folder is in use, cannot be made, or has other contents.
     """
     if path is None:
         held = RunFolder.claim_next(Path("runs"), plan.id)
@@ -78,7 +79,7 @@ def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> It
 
 
 def _check_same(plan: Plan, path: Path) -> None:
-    """The folder is of a sweep that this one goes on with."""
+    """Check that the folder is of a sweep that this one continues."""
     before = read_above(path)
     again = "give another --out, or --force to replace it"
     if before.get("kind") != "sweep":
@@ -242,7 +243,7 @@ class _Sweep:
         return [planned for name, planned in self._planned.items() if self.results.runs[name]["status"] == LEFT]
 
     def took(self, outcome: Outcome | Failure) -> None:
-        """A worker has said what came of a run."""
+        """Handle the outcome of a run that a worker reports."""
         name = f"{RUNS}/{outcome.name}"
         if isinstance(outcome, Failure):
             self.results.fail(name, outcome.reason)

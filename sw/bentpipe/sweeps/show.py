@@ -169,12 +169,12 @@ def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def print_any(console: Console, summary: Mapping[str, Any]) -> None:
-    """A sweep of one experiment, or of the catalogue."""
+    """Print a sweep of one experiment, or of the catalogue."""
     (print_catalogue if summary["id"] == CATALOGUE else print_sweep)(console, summary)
 
 
 def print_catalogue(console: Console, summary: Mapping[str, Any]) -> None:
-    """A line for each experiment, published figures beside ours, runs that failed."""
+    """Print a line for each experiment, published figures beside ours, and runs that failed."""
     _head(console, summary)
     shown = [0, *range(3, len(CATALOGUE_COLUMNS))]  # what it is has no room here
     columns, *rows = ([row[k] for k in shown] for row in (CATALOGUE_COLUMNS, *catalogue_rows(summary)))

@@ -71,12 +71,12 @@ def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bare(axis: Axis) -> bool:
-    """All values are numbers without a unit."""
+    """Return whether all values are numbers without a unit."""
     return axis.numbers is not None and not axis.unit and not any(set("\"'") & set(text) for text in axis.values)
 
 
 def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None]:
-    """All figures of a run by what they are of ("": the run; a flow, VC or port) and name.
+    """Return all figures of a run by their object ("" for the run; a flow, VC or port) and name.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _check(names: Sequence[str], known: Collection[str]) -> None:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """As Parquet."""
+    """Write the table as Parquet."""
     import pyarrow.parquet as pq
 
     with path.open("wb") as file:

@@ -1,5 +1,7 @@
-"""What a worker does: one run, into its folder. A worker imports this module before anything else of bentpipe's, so
-that the hosts are compiled before they are imported."""
+"""The task of a worker: one run, into its folder.
+
+A worker imports this module before anything else of bentpipe, so that the hosts are compiled before they are imported.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a worker says of a run that has ended.
+    """A worker's report of a run that has ended.
 
     Members
     -------
@@ -83,9 +85,9 @@ class Outcome:
     worker : str
         Host and process.
     seconds : float
-        From the first to the last of it.
+        Elapsed time of the run.
     packed : bytes | None
-        The run folder, of a worker that doesn't see the sweep's folder.
+        The run folder, if the worker has no access to the sweep's folder.
     """
 
     name: str

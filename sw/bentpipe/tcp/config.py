@@ -182,7 +182,7 @@ SETTINGS: Final[list[Setting]] = [
 
 
 class _Checked:
-    """What a :class:`TcpConfig` does beside holding its fields."""
+    """The methods of :class:`TcpConfig`, beside its fields."""
 
     if TYPE_CHECKING:
 

@@ -148,7 +148,7 @@ class Connection:
         self.sender.trace = trace
 
     def write(self, octets: int, now: int) -> None:
-        """The application writes ``octets`` of the stream, waiting while the send buffer is full."""
+        """Write ``octets`` of the stream for the application; they wait while the send buffer is full."""
         if self.closing:
             raise ValueError("the connection is closed for writing")
         self.timers.at(now)
@@ -157,7 +157,7 @@ class Connection:
             self._output(False)
 
     def discard_unsent(self, keep: int, now: int) -> None:
-        """The application gives up all but ``keep`` octets of what waits to be written."""
+        """Discard all but ``keep`` octets of what the application has written and the send buffer has not taken."""
         self.timers.at(now)
         if self.sender.write_pending > keep:
             self.sender.write_pending = keep
@@ -176,14 +176,14 @@ class Connection:
         return taken
 
     def close(self, now: int) -> None:
-        """The application is done, with reading too: new data is answered by a RST (RFC 1122 4.2.2.13)."""
+        """Close both directions for the application: new data is answered by a RST (RFC 1122 4.2.2.13)."""
         self.receiving = False
         self.shutdown(now)
         if self.state == FIN_WAIT_2 and self.timers.wait == 0:
             self._await_fin()
 
     def shutdown(self, now: int) -> None:
-        """The application writes no more: a FIN follows the last octet written. It still reads."""
+        """End writing: a FIN follows the last octet written. The application may still read."""
         self.timers.at(now)
         if self.closing:
             return
@@ -203,7 +203,7 @@ class Connection:
         self._closed("aborted")
 
     def quench(self) -> None:
-        """The interface queue refused a segment (ENOBUFS, ``tcp_quench``)."""
+        """Handle a segment that the interface queue refused (ENOBUFS, ``tcp_quench``)."""
         self.quenches += 1
         if self.config.habit_quench:
             self.sender.growth.cwnd = self.sender.maxseg
@@ -236,11 +236,11 @@ class Connection:
             self._wait_timeout()
 
     def next_tick(self) -> int:
-        """In which slow tick of the host something is due, 0 if in none: those before may be left out."""
+        """Return the host's slow tick in which something is due, or 0: ticks before it may be left out."""
         return self.timers.next_tick()
 
     def next_timer(self) -> int:
-        """When :meth:`expire` is to be called (ps), 0 if never."""
+        """Return the time at which :meth:`expire` is to be called (ps), 0 if never."""
         return self.timers.next_due()
 
     def expire(self, now: int) -> None:
@@ -337,7 +337,7 @@ class Connection:
     # ---- input ----
 
     def receive(self, segment: Segment, now: int) -> None:
-        """A segment arrived whose checksums are right."""
+        """Process a segment whose checksums are right (``tcp_input``)."""
         timers = self.timers
         timers.at(now)
         self.last_receive = timers.clock
@@ -531,7 +531,7 @@ class Connection:
     # ---- states ----
 
     def _limit_setup(self) -> None:
-        """The handshake begins, and may take so long."""
+        """Set the time limit of the handshake, which begins."""
         seconds = _SETUP_BSD_S if self.config.habit_setup_75_s else _SETUP_S
         self.timers.keep = self.timers.clock + seconds * self.timers.per_second
 
@@ -549,7 +549,7 @@ class Connection:
         self._finish_stream()
 
     def _finish_stream(self) -> None:
-        """A FIN is to follow, once all is in the send buffer that the application wrote before it closed."""
+        """Request a FIN, once all that the application wrote before it closed is in the send buffer."""
         sender = self.sender
         if self.closing and not sender.fin_wanted and sender.write_pending == 0:
             if self.state == ESTABLISHED:
@@ -588,7 +588,7 @@ class Connection:
         self.timers.wait = self.timers.clock + self.timers.ticks(2 * self.config.msl_ps)
 
     def _relisten(self) -> None:
-        """A reset of a half-open connection that a listener took: listen again."""
+        """Listen again, after a reset of a half-open connection that a listener took."""
         self.state = LISTEN
         self.timers.stop()
         self.handshake.forget()

@@ -59,7 +59,7 @@ class Handshake:
         sender.send_syn(Segment(sender.iss & MASK32, ack, flags, window, 0, -1, options))
 
     def take(self, segment: Segment) -> None:
-        """The peer's SYN: its sequence number and options."""
+        """Take sequence number and options from the peer's SYN."""
         sender = self.sender
         receiver = self.receiver
         config = self.config
@@ -91,7 +91,7 @@ class Handshake:
         sender.snd_wl1 = segment.seq
 
     def forget(self) -> None:
-        """The peer went away before the handshake was over: nothing of it is kept."""
+        """Forget all of a peer that went away before the handshake was complete."""
         self.scales = False
         self.sender.forget_peer(self.config)
         self.receiver.forget_peer()

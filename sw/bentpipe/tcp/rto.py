@@ -85,14 +85,14 @@ class RetransmissionTimeout:
 
     @staticmethod
     def of(config: TcpConfig) -> RetransmissionTimeout:
-        """As the settings say."""
+        """Return the time-out that the settings select."""
         if config.timers == "bsd":
             return RetransmissionTimeout(False, config.rto_min_ticks, _TICKS_MAX)
         standard = config.timers == "rfc6298"
         return RetransmissionTimeout(True, config.rto_min_ps, config.rto_max_ps, standard, config.rto_initial_ps)
 
     def established(self) -> None:
-        """The handshake is over: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
+        """Handle the end of the handshake: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
         if self.ideal:
             self.patience = _PATIENCE_PS
         if self.standard and self.shift and self.srtt == 0:
@@ -101,7 +101,7 @@ class RetransmissionTimeout:
             self.current = self._clamp(4 * self.rttvar)
 
     def sample(self, rtt: int) -> None:
-        """A round trip was measured: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
+        """Take a measured round trip: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
         srtt = self.srtt
         if self.ideal:
             if srtt:

@@ -10,7 +10,7 @@ __all__ = ["Scoreboard"]
 
 @final
 class Scoreboard:
-    """Which octets above ``una`` the receiver holds; what is lost; how much is in the pipe (RFC 3517 section 4).
+    """The octets above ``una`` that the receiver holds, those that are lost, and the pipe (RFC 3517 section 4).
 
     Sequence numbers are unwrapped. Sums are kept up to date with each change, so that an ACK costs a few list
     operations even when hundreds of holes are open.
@@ -70,7 +70,7 @@ class Scoreboard:
         return self.high_rxt - self.una - self._below_rxt
 
     def advance(self, una: int) -> None:
-        """The cumulative ACK reached ``una``."""
+        """Move up to the cumulative ACK ``una``."""
         self.una = una
         starts = self._starts
         ends = self._ends
@@ -93,7 +93,7 @@ class Scoreboard:
             self._below_rxt -= (end if end < rxt else rxt) - start
 
     def add(self, start: int, end: int) -> bool:
-        """The receiver holds start..end-1. True if that is news."""
+        """Record that the receiver holds start..end-1; return True if that is new."""
         if start < self.una:
             start = self.una
         if start >= end:
@@ -171,7 +171,8 @@ class Scoreboard:
         return self._ends[i] if i >= 0 and self._ends[i] > seq else seq
 
     def hole(self, below: int) -> tuple[int, int]:
-        """The first unSACKed range at or above ``high_rxt`` that starts below ``below``: (start, end); (0, 0) if none.
+        """Return the first unSACKed range at or above ``high_rxt`` that starts below ``below``, as (start, end); (0, 0)
+        if none.
 
         ``NextSeg`` rule 1 with ``below`` = ``lost_below()``, rule 3 with ``below`` = ``highest``.
         """

@@ -39,7 +39,7 @@ _PS_PER_MS: Final = 1_000_000_000
 
 @final
 class Sender:
-    """What is sent.
+    """The sending half of a connection.
 
     Everything that takes sequence numbers goes through :meth:`send`, every segment through :meth:`put`; ``snd_una``
     moves in :meth:`advance` only.
@@ -51,7 +51,7 @@ class Sender:
     snd_base, snd_end : int
         The stream's first octet, and one past the last that the send buffer holds.
     write_pending : int
-        Octets that the application writes and the send buffer has no room for.
+        Octets that the application has written and the send buffer has no room for.
     fin_wanted, fin_sent : bool
         A FIN follows the last octet; it was sent.
     growth : Growth
@@ -62,9 +62,9 @@ class Sender:
     statistics : SenderStatistics
         Counters for reports.
     newly_sacked : int
-        Octets that the present ACK's SACK blocks reported first.
+        Octets that the SACK blocks of the present ACK reported first.
     limited : int
-        Octets that limited transmit sent since something new was acknowledged.
+        Octets that limited transmit sent since new data was acknowledged.
     """
 
     # Plain Python finds members beyond thirty more slowly, unless they are named.
@@ -163,7 +163,7 @@ class Sender:
         self.set_mss(mss)
 
     def set_mss(self, size: int) -> None:
-        """The segment size is known (again): the first window follows from it."""
+        """Set the segment size, which is known (again), and the first window that follows from it."""
         self.maxseg = size
         self.payload = size - 12 if self.timestamps else size
         # SACK blocks have room in the 40 octets of options, and leave some for data.
@@ -185,7 +185,7 @@ class Sender:
         return high if high < middle else middle
 
     def forget_peer(self, config: TcpConfig) -> None:
-        """The peer whose SYN came is gone: sequence numbers and options are as before that."""
+        """Forget the peer that sent a SYN and is gone: restore the initial sequence numbers and options."""
         self.snd_una = self.iss
         self.snd_nxt = self.iss
         self.snd_max = self.iss
@@ -201,7 +201,7 @@ class Sender:
         self.growth = _initial_growth(config)
 
     def use_sack(self, config: TcpConfig) -> None:
-        """The peer permits SACK, and this end recovers by it."""
+        """Recover by SACK, which the peer permits."""
         self.sacked = True
         self.recovery = VARIANTS["sack"].make(config)
         self.recovery.start(self)
@@ -225,12 +225,12 @@ class Sender:
     # ---- the send buffer ----
 
     def write(self, octets: int) -> None:
-        """The application writes; what doesn't fit stays in ``write_pending`` and moves on as data is acknowledged."""
+        """Write for the application; the part without room stays in ``write_pending`` until data is acknowledged."""
         self.write_pending += octets
         self.fill()
 
     def fill(self) -> None:
-        """The blocked write goes on: octets move into the send buffer."""
+        """Move octets of a blocked write into the send buffer."""
         una = self.snd_una if self.snd_una > self.snd_base else self.snd_base
         room = una + self.snd_hiwat - self.snd_end
         if room <= 0:
@@ -243,7 +243,7 @@ class Sender:
     # ---- what comes back ----
 
     def acknowledge(self, ack: int, wire: int) -> None:
-        """A pure ACK of new data, the common case."""
+        """Process a pure ACK of new data, the common case."""
         self._grow(ack)
         self.advance(ack)
         self.offered(self.receiver.rcv_nxt, ack, wire << self.snd_shift, wire)
@@ -311,7 +311,7 @@ class Sender:
             growth.on_unused(self.timers.now)
 
     def _window_is_used(self) -> bool:
-        """The congestion window is what limits the sender: it has no room for a segment, or pacing fills it."""
+        """Return whether the congestion window limits the sender: it has no room for a segment, or pacing fills it."""
         cwnd = self.growth.cwnd
         return cwnd <= self.snd_wnd and (self.timers.pace != 0 or self.snd_max - self.snd_una + self.maxseg > cwnd)
 
@@ -364,7 +364,7 @@ class Sender:
         return True
 
     def offered_first(self, seq: int, window: int) -> None:
-        """The window of a SYN, which is never scaled."""
+        """Set the window of a SYN, which is never scaled."""
         self.snd_wnd = window
         self.snd_wire = -1
         self.max_sndwnd = window
@@ -372,7 +372,7 @@ class Sender:
         self.snd_wl2 = self.snd_una
 
     def _round_trip(self, handshake: bool) -> None:
-        """The timed segment was acknowledged."""
+        """Take the round trip of the timed segment, which was acknowledged."""
         timers = self.timers
         sampler = self.rtt
         rtt = sampler.finish(timers.now)
@@ -408,7 +408,7 @@ class Sender:
         return True
 
     def set_persist(self) -> None:
-        """The next window probe."""
+        """Set the timer of the next window probe."""
         self.timers.persist = self.timers.clock + self.rto.persist_interval()
 
     # ---- what goes out ----
@@ -611,7 +611,7 @@ class Sender:
         self.receiver.ack_now = False
 
     def _probe(self, seq: int, length: int, fin: bool) -> None:
-        """A window probe: ``snd_nxt`` stays, and no timer but the persist timer runs."""
+        """Send a window probe: ``snd_nxt`` stays, and no timer but the persist timer runs."""
         if seq < self.snd_max:
             self._count_retransmission(seq, length)
         flags = ACK | (FIN if fin else 0) | (PSH if length and seq + length == self.snd_end else 0)
@@ -682,7 +682,10 @@ class Sender:
     # ---- what loss recovery uses ----
 
     def fast_retransmit(self, go_back: bool) -> int:
-        """The third duplicate ACK: retransmit the first segment; the number after it. ``go_back``: go on from there."""
+        """Retransmit the first segment at the third duplicate ACK; return the number after it.
+
+        ``go_back``: continue from there.
+        """
         self.statistics.fast_retransmits += 1
         if self.trace is not None:
             self.trace.event(self.timers.now, "fast_retransmit", self.snd_una - self.snd_base)

@@ -1,4 +1,4 @@
-"""What remains of a connection in TIME_WAIT: enough to answer late segments as the connection itself would."""
+"""The rest of a connection in TIME_WAIT: enough to answer late segments as the connection itself would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection tells a recorder."""
+"""The interface between a connection and a recorder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ class Recorder(Protocol):
     """Takes samples and events of flows. Times are picoseconds."""
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
-        """The value of a series from now on: ``flow1.cwnd``, ``flow1.ssthresh``, ``flow1.una`` in octets, ``flow1.rtt``
-        in picoseconds (the round trips that TCP times, at full resolution)."""
+        """Record the value of a series from now on.
+
+        ``flow1.cwnd``, ``flow1.ssthresh`` and ``flow1.una`` are in octets. ``flow1.rtt`` is in picoseconds: the round
+        trips that TCP times, at full resolution.
+        """
         ...
 
     def event(self, series: str, time_ps: int, kind: str, value: int) -> None:
@@ -51,7 +54,7 @@ class Trace:
             self._recorder.sample(self._una_series, now_ps, una)
 
     def round_trip(self, now_ps: int, rtt_ps: int) -> None:
-        """A round trip was measured."""
+        """Record a measured round trip."""
         self._recorder.sample(self._rtt_series, now_ps, rtt_ps)
 
     def event(self, now_ps: int, kind: str, value: int) -> None:

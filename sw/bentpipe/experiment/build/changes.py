@@ -1,4 +1,4 @@
-"""What an event changes in a network that runs."""
+"""Changes of a running network by events."""
 
 from __future__ import annotations
 

@@ -109,9 +109,9 @@ class Resolved:
 
 
 class Rates:
-    """What ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which it changed.
+    """The rates of switches' ports and of paced VCs, in b/s of cells, from each time on at which one changed.
 
-    A load-reactive port may send its ceiling. Changes by profiles are averaged over spans of ``span_ps``, so that their
+    A load-reactive port has its ceiling. Changes by profiles are averaged over spans of ``span_ps``, so that their
     number stays small: the mean over any whole number of spans is exact.
     """
 
@@ -342,7 +342,8 @@ class Overrides:
         self.rates.are(network, self.now.vcs)
 
     def _last_rows(self, rows: Sequence[PassedRow]) -> list[tuple[ProfileSpec, int, int]]:
-        """The last row with a value of each column of each profile, in the order of the rows: profile, row, column."""
+        """Return the last row with a value of each column of each profile, in the order of the rows: profile, row,
+        column."""
         profiles, found = self._experiment.profiles, []
         left = {row.profile: {*range(len(profiles[row.profile].keys))} for row in rows}
         open_columns = sum(map(len, left.values()))
@@ -434,7 +435,7 @@ class Overrides:
         orders.append(self.count)
 
     def _on_lines(self, values: Mapping[str, Any]) -> EventSpec | None:
-        """The state that these values make of that of now, where they are of lines alone; None: not known here."""
+        """Return the state that these values make of the present one; None unless all of them are values of lines."""
         writes = self._lines.writes(values)
         network = None if writes is None else self._lines.applied(self.now.network, writes)
         if network is None:
@@ -522,7 +523,7 @@ def _with(document: dict[str, Any], late: Mapping[str, Any], values: Mapping[str
 
 
 def _as_framed(network: NetworkSpec, first: NetworkSpec) -> NetworkSpec:
-    """The network with lines of cells where the run has these instead of SONET lines."""
+    """Return the network with lines of cells wherever the run was built with them instead of SONET lines."""
     if all(bool(new.framing) == bool(old.framing) for new, old in zip(network.lines, first.lines, strict=True)):
         return network
     lines = (new if old.framing else new.of_cells() for new, old in zip(network.lines, first.lines, strict=True))

@@ -107,7 +107,7 @@ class RowFeed:
 
     @property
     def _targets(self) -> list[list[list[_Target]] | None]:
-        """Of each profile and each of its columns, what it writes; None: a column writes more than registers."""
+        """Return the targets of each column of each profile; None for a column that writes more than registers."""
         if not self._found_targets:
             finder = _Targets(self._experiment, self._network, self._shorter_ps)
             self._found_targets = [finder.of_profile(profile) for profile in self._profiles]
@@ -165,7 +165,7 @@ class RowFeed:
         return found
 
     def _coming(self) -> Iterator[tuple[int, PassedRow]]:
-        """The rows not given yet with their ticks: by tick, then in the order of the profiles, then by number."""
+        """Yield the remaining rows with their ticks: by tick, then in the order of the profiles, then by number."""
 
         def rows(index: int, profile: ProfileSpec, first: int) -> Iterator[tuple[int, PassedRow]]:
             ps, ticks = RATIO

@@ -30,7 +30,8 @@ def catalogue() -> dict[str, Path]:
 
 
 def networks() -> dict[str, Path]:
-    """What several of them share and is no experiment by itself, by the name to ``extends``: ``networks/acts``."""
+    """Return the files that experiments share, which are no experiments, by the name for ``extends``:
+    ``networks/acts``."""
     return {f"networks/{path.stem}": path for path in sorted((_CATALOGUE / "networks").glob("*.toml"))}
 
 

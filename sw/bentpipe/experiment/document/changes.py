@@ -1,4 +1,4 @@
-"""What was changed in an experiment, against its file: each key with its old and its new value."""
+"""The changes of an experiment against its file: each key with its old and its new value."""
 
 from __future__ import annotations
 

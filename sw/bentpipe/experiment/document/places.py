@@ -1,4 +1,7 @@
-"""Where the keys of a TOML document stand, which ``tomllib`` doesn't tell. It has found the document valid before."""
+"""The line numbers of the keys in a TOML document, which ``tomllib`` does not report.
+
+The document has been read by ``tomllib`` before, so it is valid.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def bracket_line(text: str, depth: int) -> int | None:
 
 
 def lines(text: str) -> dict[str, int]:
-    """The line (from 1) of every key and table by its dotted path, in which entries of arrays are numbers from 0 on."""
+    """Return the line (from 1) of every key and table by its dotted path; entries of arrays are numbers from 0."""
     reader = _Reader(text)
     reader.document()
     return reader.found

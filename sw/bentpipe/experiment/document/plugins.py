@@ -91,7 +91,7 @@ class Plugin:
 
 @dataclass(slots=True)
 class _Declared:
-    """What a plugin declares, not added yet."""
+    """The declarations of a plugin that are not added yet."""
 
     applications: list[ApplicationSpec] = field(default_factory=list)
     growths: list[Registration] = field(default_factory=list)
@@ -266,7 +266,7 @@ def _within(file: str, path: Path | None) -> str:
 
 
 class _Refused(Exception):
-    """What is wrong with something that a plugin declares."""
+    """A declaration of a plugin is invalid; the text names the fault."""
 
 
 def _each(given: object) -> Iterator[object]:

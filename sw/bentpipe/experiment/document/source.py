@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class ConfigProblem(Exception):
-    """What is wrong with a dotted key of a document."""
+    """A dotted key of a document has a fault; ``what`` is the text."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(key, what)
@@ -30,22 +30,22 @@ class ConfigProblem(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a document came from, for messages.
+    """The origin of a document, for messages.
 
     Members
     -------
     name : str
         The file's name.
     text : str
-        Its text, from which line numbers are found.
+        Its text, in which line numbers are found.
     overrides : Mapping[str, str]
-        Dotted keys that came not from the file, and what gave them: ``--set``, ``--vary``.
+        Dotted keys that are not from the file, with what set them: ``--set``, ``--vary``.
     defaults : dict
-        What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
+        Defaults of missing keys, by dotted key, as one would write them; filled in reading.
     base : Source | None
-        Where what the text doesn't have is from, if it extends another.
+        Source of the file that this one extends, if any.
     folder : Path | None
-        Where files that the document names are looked for.
+        Folder of the files that the document names.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Source:
     folder: Path | None = None
 
     def error(self, *found: ConfigProblem) -> ConfigError:
-        """One error of all that was found, in the order of the lines; what the command line gave comes first."""
+        """Return one error for all faults, in the order of the lines; those of the command line are first."""
         said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
         first, *more = _lists_once(said)
         error = ConfigError(first)
@@ -129,7 +129,7 @@ class Problems:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """What is wrong in here is kept for later."""
+        """Keep an error raised inside the context for later."""
         try:
             yield
         except ConfigProblem as wrong:

@@ -160,7 +160,7 @@ Port = Annotated[
 
 
 class ExperimentTable(Settings):
-    """What the experiment is called, where it is from, how long it runs."""
+    """Name, origin and duration of the experiment."""
 
     id: Annotated[
         str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "{given!r} is not a name of letters, digits, '.', '_' and '-'")
@@ -300,13 +300,13 @@ class LineTable(LinkSettings, PortSettings):
 
     @property
     def outages(self) -> tuple[bool, bool]:
-        """Whether there is an outage, out and back."""
+        """Return whether the line is interrupted, out and back."""
         out, back = self.outage if isinstance(self.outage, tuple) else (self.outage, self.outage)
         return out, back
 
 
 class HostsTable(HostSettings, NicSettings):
-    """What all hosts share."""
+    """Settings of all hosts."""
 
     cost_ps: Annotated[int, _DELAY] | None = Field(
         default=None,
@@ -659,7 +659,10 @@ class OpenTable(Settings):
 
 
 class ExpectTable(Settings):
-    """What a run must come to; it fails (exit code 1) if it doesn't. A run that was shortened isn't judged."""
+    """A condition on the result of a run: the run fails (exit code 1) if it does not hold.
+
+    A shortened run is not judged.
+    """
 
     metric: str = Field(description="our metric, as for a published figure")
     min: Number | None = Field(default=None, description="least allowed value")

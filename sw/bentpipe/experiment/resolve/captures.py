@@ -1,4 +1,4 @@
-"""What a run is to capture: ``KIND:PLACE`` of ``record.pcap`` and ``--pcap``."""
+"""The captures of a run: ``KIND:PLACE`` of ``record.pcap`` and ``--pcap``."""
 
 from __future__ import annotations
 

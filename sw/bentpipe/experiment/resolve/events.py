@@ -1,7 +1,7 @@
-"""What changes in a run: the settings of ``[[event]]``, and the network that there is from each event on.
+"""The changes in a run: the settings of ``[[event]]``, and the network from each event on.
 
-An event is the document with other values in it, read as any document is. What may be changed so is said beside each
-setting (:data:`bentpipe_hdl.settings.IN_RUN`); everything else is refused.
+An event is the document with other values in it, read as any document. Each setting declares whether it may be changed
+(:data:`bentpipe_hdl.settings.IN_RUN`); everything else is refused.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class _Reader:
                     self._of_vc.setdefault(way, flow)
 
     def _check_protocol(self, place: str, table: FlowTable, name: str, paths: list[tuple[str, ...]]) -> None:
-        """The flow's protocol goes with its hosts and VCs."""
+        """Check that the flow's protocol is possible with its hosts and VCs."""
         if len(paths) > 1 and table.return_vc is not None:
             raise ConfigProblem(f"{place}.return_vc", "several sinks send no answers")
         if table.protocol == "oam":
@@ -156,7 +156,7 @@ class _Reader:
 
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
-        """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
+        """Check that the hosts are ends of OAM flows, and that a switch which sends cells back is on the path."""
         for host in (source,) if at else (source, sink):
             if not host.interface.oam:
                 raise ConfigProblem(
@@ -170,8 +170,10 @@ class _Reader:
             raise ConfigProblem(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
 
     def _check_test_cells(self, place: str, table: FlowTable, name: str, path: tuple[str, ...]) -> None:
-        """An interface has one generator and one analyser, and the switches look at no frames, which test cells are not
-        in."""
+        """Check that no other flow uses the interfaces' generator and analyser of test cells.
+
+        The switches may not discard by frames, since test cells are not part of frames.
+        """
         if table.return_vc is not None:
             raise ConfigProblem(f"{place}.return_vc", "no test cells come back")
         for key, what, host in (("source", "generator", path[0]), ("sink", "analyser", path[-1])):

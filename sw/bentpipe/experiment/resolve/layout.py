@@ -188,7 +188,7 @@ class Channels:
         return CdvSettings.part_of(table.cdv, at=at)
 
     def _add(self, key: str, vc: VcSpec) -> None:
-        """A VC that was checked."""
+        """Add a VC that was checked."""
         number = len(self.vcs)
         self.vcs.append(vc)
         self.keys.append(key)
@@ -200,7 +200,7 @@ class Channels:
             self._vcis[group].add(vc.vci)
 
     def _check_free(self, key: str, vc: VcSpec) -> None:
-        """No other VC, and no virtual path, has its numbers on a line of its path."""
+        """Check that no other VC, and no virtual path, has the VC's numbers on a line of its path."""
         for piece in pieces(vc.path):
             vpi = vpi_on(vc, piece, self.network)
             where = f"from {piece[0]} to {piece[1]}"
@@ -229,7 +229,7 @@ class Channels:
         return self._lines[path[0]]
 
     def check_pacing(self, key: str, pacing: PacingSettings, path: tuple[str, ...]) -> None:
-        """A sustained rate is not above that of the line."""
+        """Check that a sustained rate is not above the rate of the line."""
         line, rate = self._line(path), pacing.sustained_rate_bps
         if rate is not None and rate > line:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
@@ -248,7 +248,8 @@ class Channels:
                 raise ConfigProblem(f"{key}.continuity_check", what)
 
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
-        """A contract's switch is one of these, and its rates are not above the line that the VC begins on."""
+        """Check that a contract's switch is on the path, and that its rates are not above that of the VC's first
+        line."""
         line = self._line(path)
         for name, contract in (("police", table.police), ("shape", table.shape)):
             if contract is None:
@@ -270,8 +271,11 @@ class Channels:
         continuity: ContinuitySettings = ContinuitySettings(),  # noqa: B008
         settings: VcSettings = VcSettings(),  # noqa: B008
     ) -> int:
-        """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
-        one VC in a trace. With several paths it is ``NAME.HOST`` to each, and the first is the root of the others."""
+        """Add a channel, with the lowest VCI that is free with VPI 0, everywhere, and in its virtual paths.
+
+        So a number names one VC in a trace. With several paths the VC to each host is ``NAME.HOST``, and the first is
+        the root of the others. Return the number of the first.
+        """
         through = [vps_of("network.vps", path, self.network) for path in paths]
         vps = {vp for each in through for vp in each}
         groups = frozenset(("", *vps))
@@ -301,8 +305,11 @@ class Channels:
         return self._leaves[root]
 
     def check(self, problems: Problems) -> None:
-        """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
-        no switch has more VCs than its node can have."""
+        """Check the VCs' policies and limits, and their number at each node.
+
+        A VC has one policy and one limit along its path: its own, or those on which its switches agree. No host and no
+        switch has more VCs than its node can have.
+        """
         switches = {s.name: s for s in self.network.switches}
         order = {name: place for place, name in enumerate(switches)}
         for vc in self.vcs:

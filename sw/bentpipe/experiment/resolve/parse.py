@@ -225,7 +225,7 @@ def _theory(
 
 
 def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:
-    """Its port is there, and nothing is asked for that doesn't go with it."""
+    """Check that the port of splitting exists, and that nothing is set that splitting cannot be combined with."""
     table = tables.splitting
     if table is None:
         return

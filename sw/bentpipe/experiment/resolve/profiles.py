@@ -191,7 +191,7 @@ class _Reader:
         return key if key.partition(".")[0] in tables else f"network.lines.{self._table.line}.{key}"
 
     def _values(self, key: str, column: pa.ChunkedArray) -> np.ndarray:
-        """A column's values as a document has them; NaN or None where there is none."""
+        """Return a column's values as a document has them; NaN or None where a row has none."""
         import numpy as np
         import pyarrow as pa
 

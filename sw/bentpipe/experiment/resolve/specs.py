@@ -1,4 +1,4 @@
-"""What an experiment is made of, as validated, immutable values in the base units (ps, b/s, octets, cells)."""
+"""The specification of an experiment: validated, immutable values in base units (ps, b/s, octets, cells)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SwitchSpec:
     settings: SwitchSettings
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it; the EPD threshold in cells."""
+        """Return the values for ``result.json``; the EPD threshold is in cells."""
         return {
             **self.settings.members(),
             "epd_threshold": self.settings.epd_cells,
@@ -141,7 +141,7 @@ class LineSpec:
 
     @property
     def outage(self) -> tuple[bool, bool]:
-        """Whether there is an outage, out and back."""
+        """Return whether the line is interrupted, out and back."""
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
     def as_given(self, key: str, shorter_ps: int = 0) -> list[Any] | None:
@@ -166,7 +166,7 @@ class LineSpec:
         return replace(self, ways=(out, back), framing=None)
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             **self.ways[0].members(),
             "ber": self.ber,
@@ -226,7 +226,7 @@ class HostSpec:
         return replace(self, framing=None)
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             **self.interface.members(),
             **self.config.members(),
@@ -277,7 +277,7 @@ class VcSpec:
     cdv: CdvSettings | None = None
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         cdv = {} if self.cdv is None else {"cdv": self.cdv.members()}
         return {
             **self.continuity.members(),
@@ -314,7 +314,7 @@ class VpSpec:
     settings: VcSettings
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {**self.settings.members(), "name": self.name, "path": self.path, "vpi": self.vpi}
 
 
@@ -406,8 +406,10 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on; ``settings`` are the
-    keys and values that the event itself gives, and ``source`` is what gave them."""
+    """A change in a run at ``at_ps``, and the network and its VCs from then on.
+
+    ``settings`` are the keys and values that the event itself gives; ``source`` is what gave them.
+    """
 
     at_ps: int
     changes: tuple[Change, ...]
@@ -484,7 +486,7 @@ class ProfileSpec:
 
     @property
     def source(self) -> str:
-        """What records name as the writer of its values."""
+        """Return the name of this profile as a source of changes in records."""
         return f"profile {self.file}" + ("" if self.direction == "both" else f", {self.direction}")
 
     def at_ps(self, number: int) -> int | None:
@@ -536,7 +538,7 @@ class ProfileSpec:
         ]
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             "file": self.file,
             "sha256": self.sha256,

@@ -129,7 +129,7 @@ class Branches:
         return self.gauge.counts
 
     def said(self) -> bool:
-        """The gauge has told what it was armed for."""
+        """Return whether the queue has reached the level for which the monitor was armed."""
         return not self.gauge.counts.armed
 
     @contextmanager

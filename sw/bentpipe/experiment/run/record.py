@@ -85,7 +85,7 @@ class TraceRecorder:
         known.add(time_ps, value)
 
     def put(self, series: str, time_ps: int, value: int) -> None:
-        """A sample that the run itself took at an interval: kept whatever the spacing."""
+        """Record a sample that the run itself took at an interval; it is kept whatever the spacing."""
         known = self.series.get(series)
         if known is None:
             known = self.series[series] = Series(0)
@@ -102,7 +102,7 @@ class TraceRecorder:
             known.flush()
 
     def retell(self) -> None:
-        """The next news are all that there is."""
+        """Report the whole record again, from the next report on."""
         self._told = {}
         self._told_events = 0
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
 
     class Keeps(Protocol):
-        """Where a run keeps what there is while it goes on: a run folder, or what stands before one."""
+        """The store of a run in progress: a run folder, or what stands for one."""
 
         @property
         def work(self) -> Path: ...
@@ -117,12 +117,12 @@ def run_experiment(
 
 
 def saved_run(folder: RunFolder) -> Run:
-    """The run whose state is in a folder, as it was then.
+    """Return the run whose state is in a folder, as it was when it was saved.
 
     Raises
     ------
     BentpipeError
-        The state is damaged, or of another bentpipe; nothing is changed then.
+        The state is damaged, or of another bentpipe; then nothing is changed.
     """
     run, saved = read_state(folder.state)
     run.take_up(saved, folder)
@@ -422,7 +422,7 @@ class _Sampler:
                         self._put_drops(f"{name}.drops.{reason}", before, now, cells)
 
     def _put_lost(self, now: int) -> None:
-        """A sample of each UDP flow that has lost more since the last one."""
+        """Record a sample of each UDP flow that has lost more since the last one."""
         for name in self._lossy:
             lost = self._built.flows[name].report(now).datagrams_lost
             if lost != self._lost.get(name, 0):
@@ -430,7 +430,7 @@ class _Sampler:
                 self._recorder.put(f"{name}.lost", now, lost)
 
     def _put_drops(self, series: str, before: int, now: int, cells: int) -> None:
-        """A series of drops begins with the last sample at which there were none."""
+        """Record a sample of drops; the series begins with the last sample at which there were none."""
         if series not in self._recorder.series and before >= 0:
             self._recorder.put(series, before, 0)
         self._recorder.put(series, now, cells)
@@ -496,16 +496,16 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _End:
-    """How far a run has come.
+    """The progress of a run at its end.
 
     Members
     -------
     stopped : int or None
         The signal that ended it.
     over : bool
-        It has ended.
+        It is complete.
     split : dict or None
-        What splitting came to.
+        Results of splitting.
     losses : Table or None
         Its records of lost cells.
     """
@@ -673,7 +673,8 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
 
 @cache
 def versions() -> dict[str, str]:
-    """What made a result: bentpipe, the form of the hosts, the engine, Python, packages whose versions may matter."""
+    """Return the versions behind a result: bentpipe, form of the hosts, engine, Python, and packages that may
+    matter."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bentpipe.compiled import describe

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Counts(Protocol):
-    """As of :class:`bentpipe_sim.queue_monitor.QueueMonitorCounts`."""
+    """The counts of :class:`bentpipe_sim.queue_monitor.QueueMonitorCounts`."""
 
     @property
     def queue(self) -> int: ...
@@ -55,7 +55,7 @@ class Walk(Protocol):
     def counts(self) -> Counts: ...
 
     def heights(self) -> list[int]:
-        """Of the cycles that ended since the last call, how many had so many cells queued at most."""
+        """Return how many cycles that ended since the last call had at most 0, 1, 2, … cells queued."""
         ...
 
     def take(self) -> Any:
@@ -63,7 +63,7 @@ class Walk(Protocol):
         ...
 
     def give(self, moment: Any, seed: str) -> None:
-        """That moment again, with random numbers from this seed on."""
+        """Restore a moment, with random numbers from this seed on."""
         ...
 
     def go(self, level: int, empty: bool, until_ps: int) -> None:
@@ -290,7 +290,7 @@ class Splitting:
         self._branches.gauge.arm(self._levels[0], False)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As the engine."""
+        """Run as the engine does, and keep the excursions of the plain run."""
         if not self._begun:
             self._begun = True
             self._begin()
@@ -315,7 +315,7 @@ class Splitting:
                 return now
 
     def _excursion(self) -> None:
-        """Of a batch's excursions so many as there are trials are kept, each as likely."""
+        """Keep a random sample of a batch's excursions, as many as there are trials, each equally likely."""
         self._tree.excursions += 1
         if len(self._kept) < self._effort:
             self._kept.append(self._branches.take())
@@ -340,8 +340,11 @@ class Splitting:
         self._tree, self._kept = Tree(), []
 
     def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
-        """All trials, from the excursions that the plain run had; what came of it, or of the batches that were done
-        when something stopped them. The network is as it was then. ``tell`` gets the share of batches that are done."""
+        """Run all trials from the excursions of the plain run; return the estimates.
+
+        If something stops them, the estimates are of the completed batches. The network is left as it was. ``tell`` is
+        called with the share of completed batches.
+        """
         if stopped() is not None:
             return self._sum_up(0)
         self._branches.gauge.verify()

@@ -62,7 +62,7 @@ class StatePickler(pickle.Pickler):
         return bare, (kind,)
 
     def take(self, root: Any) -> None:
-        """All that hangs on an object; errors as of :func:`taken`."""
+        """Pickle an object and all that it refers to; errors as of :func:`taken`."""
         self.dump(root)
         done = 0
         while done < len(self.met):  # which grows with each dump

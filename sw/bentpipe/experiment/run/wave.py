@@ -1,4 +1,7 @@
-"""What one node of an experiment does in some ticks, as a VCD: :mod:`bentpipe_sim.wave`, on an experiment's network."""
+"""The activity of one node of an experiment in some ticks, as a VCD.
+
+It applies :mod:`bentpipe_sim.wave` to an experiment's network.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ LONGEST_PS: Final = 10**10
 
 @dataclass(frozen=True)
 class Wave:
-    """What was written: the node, from the first tick to the last, how many cells came and went in them."""
+    """A summary of what was written: the node, first and last tick, and cells in and out between them."""
 
     node: str
     kind: str

@@ -1,4 +1,5 @@
-"""What every growth of the congestion window has: the window itself, slow-start threshold, and what changes them."""
+"""The base of all growths of the congestion window: the window, the slow-start threshold, and the events that change
+them."""
 
 from __future__ import annotations
 
@@ -38,8 +39,10 @@ class Growth:
         self.paces: bool = paces
 
     def on_established(self, rtt: int) -> None:
-        """The handshake is over; ``rtt``: its round trip in ps, 0 if it wasn't measured. ``cwnd`` and ``ssthresh`` are
-        as configured."""
+        """Start after the handshake; ``cwnd`` and ``ssthresh`` are as configured.
+
+        ``rtt`` is the handshake's round trip in ps, 0 if it was not measured.
+        """
 
     def on_ack(self, acked: int, rtt: int, now: int) -> None:
         """New data was acknowledged, outside of recovery: so many octets. ``rtt``: the smoothed round trip (ps, 0 as
@@ -54,16 +57,19 @@ class Growth:
         """
 
     def on_idle(self, window: int) -> None:
-        """The sender was idle for a time-out, and starts again with ``window`` octets (RFC 5681 section 4.1)."""
+        """Restart with ``window`` octets after an idle time of a time-out (RFC 5681 section 4.1)."""
         self.cwnd = window
 
     def on_loss(self, in_use: int, now: int) -> None:
-        """A loss was seen by duplicate ACKs while ``in_use`` octets were under way: set ``ssthresh``. ``cwnd`` is still
-        that of before, and the recovery sets it."""
+        """Set ``ssthresh`` after duplicate ACKs have shown a loss, with ``in_use`` octets under way.
+
+        ``cwnd`` still has its value from before the loss; the recovery sets it.
+        """
         raise NotImplementedError
 
     def on_timeout(self, in_use: int, now: int) -> None:
-        """The retransmission timer ran out: as :meth:`on_loss`; ``cwnd`` is set to a segment afterwards."""
+        """Set ``ssthresh`` after a retransmission time-out, as :meth:`on_loss`; ``cwnd`` is set to a segment
+        afterwards."""
         self.on_loss(in_use, now)
 
     def pacing_rate(self, window: int, rtt: int) -> int:

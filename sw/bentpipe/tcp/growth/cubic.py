@@ -69,7 +69,7 @@ class Cubic(Growth):
         return grown if grown < target else target
 
     def _begin(self, cwnd: float, now: int) -> None:
-        """A congestion avoidance stage begins."""
+        """Begin a stage of congestion avoidance."""
         self.epoch = now
         self.w_est = cwnd
         if self.plateau or self.w_max < cwnd:

@@ -1,4 +1,4 @@
-"""What every loss recovery has, on the frame of 4.4BSD's ``tcp_input``."""
+"""The base of all loss recoveries, on the frame of 4.4BSD's ``tcp_input``."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Recovery:
         self.reduces_again: bool = config.reduces_again
 
     def start(self, s: Sender) -> None:
-        """The connection sent its SYN: its sequence numbers are known."""
+        """Start with the sequence numbers of the SYN that was sent."""
         self.recover = s.iss
 
     def reduce_window(self, s: Sender) -> None:
-        """The window was too large: the growth sets ssthresh, here in whole segments (``tcp_input``)."""
+        """Reduce the window: the growth sets ssthresh, here in whole segments (``tcp_input``)."""
         growth = s.growth
         growth.on_loss(s.window_in_use(), s.timers.now)
         growth.ssthresh -= growth.ssthresh % growth.mss
 
     def reduce_flight(self, s: Sender) -> None:
-        """What was outstanding was too much (RFC 2581 equation 3); limited transmit doesn't count (RFC 5681 3.2)."""
+        """Reduce by the outstanding data (RFC 2581 equation 3); limited transmit does not count (RFC 5681 3.2)."""
         s.growth.on_loss(s.snd_max - s.snd_una - s.limited, s.timers.now)
 
     def repeats(self, s: Sender) -> bool:
@@ -54,7 +54,7 @@ class Recovery:
         return self.avoid and s.snd_una <= self.recover
 
     def timeout(self, s: Sender) -> None:
-        """The retransmission timer ran out: ssthresh in whole segments (``tcp_timers``), and slow start."""
+        """Handle a retransmission time-out: ssthresh in whole segments (``tcp_timers``), and slow start."""
         growth = s.growth
         if self.reduces_again or s.rto.failures == 1:
             growth.on_timeout(s.window_in_use(), s.timers.now)
@@ -66,7 +66,7 @@ class Recovery:
         self.recover = s.snd_max
 
     def duplicate(self, s: Sender) -> None:
-        """A duplicate ACK was counted in ``s.dupacks``."""
+        """Handle a duplicate ACK, which was counted in ``s.dupacks``."""
         raise NotImplementedError
 
     def new_ack(self, s: Sender, ack: int) -> bool:
