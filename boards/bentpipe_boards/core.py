@@ -226,7 +226,7 @@ class Core(wiring.Component):
         return wires
 
     def _inputs(self, m, nodes, times, wires, csr):
-        """From the wires to the inputs that the patch panel names."""
+        """Connect the wires to the inputs that the patch panel names."""
         patch = csr.settings("patch")
         taken = [[] for _ in wires]
 

@@ -369,7 +369,7 @@ class SdramFifos(wiring.Component):
                 m.next = "BURST"
 
     def _burst(self, m, w, ends_read):
-        """Four commands without a gap; the last one closes the row."""
+        """Issue four commands without a gap; the last one closes the row."""
         chip, step, writes = self.chip, w.step, w.job.kind == 0
         with m.State("BURST"):
             m.d.sync += step.eq(step + 1)

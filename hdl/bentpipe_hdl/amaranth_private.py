@@ -58,7 +58,10 @@ def used(value: Value) -> SignalSet:
 
 
 def assignments(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet, SignalSet]]:
-    """``(domain, targets, all that they depend on, the conditions among it)`` of each assignment of a design."""
+    """Yield ``(domain, targets, sources, conditions)`` of each assignment of a design.
+
+    The sources are all signals that the assignment depends on; they include those of the conditions.
+    """
     for part in _parts(fragment):
         for domain, statements in part.statements.items():
             for target, sources, conditions in _of(statements, SignalSet()):
@@ -66,8 +69,10 @@ def assignments(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet,
 
 
 def memory_reads(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet, SignalSet]]:
-    """``(memory, domain, data, address)`` of each read port of a design; the domain is "comb" where data follow at
-    once."""
+    """Yield ``(memory, domain, data, address)`` of each read port of a design.
+
+    The domain is "comb" if the data follow the address in the same clock.
+    """
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._read_ports:
@@ -75,7 +80,8 @@ def memory_reads(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet, Sign
 
 
 def memory_writes(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet]]:
-    """``(memory, name, address, data and enable together)`` of each write port of a design."""
+    """Yield ``(memory, name, signals)`` of each write port of a design; the signals are those of address, data and
+    enable."""
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._write_ports:
@@ -91,7 +97,7 @@ def _parts(fragment):
 
 
 def _of(statements, conditions):
-    """``(target, sources, conditions)`` of each assignment."""
+    """Yield ``(target, sources, conditions)`` of each assignment."""
     for statement in statements:
         if isinstance(statement, Assign):
             # of the target what selects a part of it, but not itself
@@ -194,7 +200,7 @@ class Simulated:
 
     @contextmanager
     def before(self, memory: MemoryData, index: int, value: int) -> Iterator[None]:
-        """Inside, a row is as it was."""
+        """Restore the old value of a memory's row within the context."""
         data = self._engine.state.slots[self._engine.state.get_memory(memory)].data
         now, data[index] = data[index], value
         try:

@@ -43,20 +43,23 @@ class Clocks:
         self._writes: list[tuple[Value, int, str, dict[int, str], bool]] = []
 
     def strobe(self, signal, clock):
-        """``signal`` is high in this clock of a tick at the earliest; what is taken while it is, is taken then."""
+        """Declare that ``signal`` is high in this clock of a tick at the earliest.
+
+        Values that it enables are taken in that clock.
+        """
         self._strobes[signal] = clock
 
     def holds(self, register, clock, until=FOREVER):
-        """``register`` has the tick's value from this clock on, up to clock ``until``."""
+        """Declare that ``register`` has the tick's value from this clock on, up to clock ``until``."""
         self._held[Value.cast(register)] = clock
         self._last[Value.cast(register)] = until
 
     def follows(self, register):
-        """``register`` takes its input in every clock."""
+        """Declare that ``register`` takes its input in every clock."""
         self._following.add(Value.cast(register))
 
     def needs(self, value, clock, what):
-        """``value`` has to be there in this clock."""
+        """Demand that ``value`` is valid in this clock."""
         self._needs.append((Value.cast(value), clock, what))
 
     def writes(self, en, later, name, reads, apart):

@@ -148,7 +148,8 @@ class CsrMap:
 
     @contextmanager
     def written(self, name):
-        """``with csr.written(name):`` what happens when this register is being written (the last of its words)."""
+        """Make a context (``with csr.written(name):``) for statements in the clock in which the register's last word
+        is written."""
         register = self._map[name]
         if register.access == "wo" and register.on_write:
             self._taken.add(name)  # nothing is kept
@@ -156,7 +157,7 @@ class CsrMap:
             yield
 
     def on_write(self, name, strobe):
-        """``strobe`` is high in the clock after a write of this register, when it has its new value."""
+        """Drive ``strobe`` high in the clock after a write of this register, when it has its new value."""
         with self._m.If(self._strobed):
             self._m.d.sync += strobe.eq(0)
         self._strobes.append(strobe)

@@ -126,7 +126,7 @@ class Driver:
         raise NotImplementedError
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
-        """Cells in = cells out + dropped by reason + still queued."""
+        """Yield the node's balances: cells in = cells out + dropped by reason + still queued."""
         raise NotImplementedError
 
     def counted(self, number: int) -> tuple[int, int]:
@@ -146,6 +146,8 @@ class Driver:
         return 0, 0
 
     def told(self) -> Iterator[tuple[str, int, int]]:
-        """Losses and hits that the node tells of as they happen, to whoever keeps a ledger: what, as which number, and
-        how many it has counted."""
+        """Yield the losses and hits that the node reports as they happen, for a ledger.
+
+        Each is a kind, the number under which the node reports it, and the address of its counter.
+        """
         return iter(())

@@ -41,9 +41,10 @@ class Generations:
         self._numbers.write(set_up, number, en)
 
     def look(self, vc, *, at, to):
-        """``(number, current)``: the number of ``vc``, and whether its state is of after its last set-up.
+        """Return ``(number, current)``: the number of ``vc``, and whether its state is from after its last set-up.
 
-        ``at``, ``to`` as of :meth:`~.slot.Store.read`."""
+        ``at`` and ``to`` are as for :meth:`~.slot.Store.read`.
+        """
         number = self._numbers.read(vc, at=at, to=f"{to}_number")
         return number, number == self._seen.read(vc, at=at, to=f"{to}_seen")
 

@@ -14,7 +14,8 @@ COSET = 0x55
 
 
 def remainder(bits, width):
-    """CRC-8 of the integer ``bits`` of ``width`` bits, MSB first, starting from 0 (in Python, for tables)."""
+    """Return the CRC-8 of the integer ``bits`` of ``width`` bits, MSB first, starting from 0 (in Python, for
+    tables)."""
     crc = 0
     for i in reversed(range(width)):
         top = (crc >> 7) ^ (bits >> i & 1)

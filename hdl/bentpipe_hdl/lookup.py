@@ -59,7 +59,7 @@ class Lookup:
             self._tables.append(table)
 
     def find(self, header, port):
-        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
+        """Return ``(known, vc)`` of a header that arrived on ``port``; on the narrow datapath four clocks later."""
         m, name = self._m, self._name
         nni = self._nni.bit_select(port, 1)
         low = Cat(*(() if self._paths else (header.vci,)), header.vpi)

@@ -23,7 +23,7 @@ others; a set for which all fail is not expected to exist."""
 
 
 def slot_bits(entries: int) -> int:
-    """Bits of a place in one of the two memories: both together have four slots an entry."""
+    """Return the bits of an index into one of the two memories: both together have four slots an entry."""
     return entries.bit_length()
 
 
@@ -111,7 +111,7 @@ def lookup_table(size: int, entries: Mapping[tuple[int, int, int], int], *, vcs:
 
 
 def _try(bits: int, keys: Mapping[int, int], multipliers: tuple[int, int]) -> dict[int, int] | None:
-    """Slots to keys; None if these multipliers won't do."""
+    """Return the key of each used slot; None if these multipliers do not work."""
     slots: dict[int, int] = {}
     for key in keys:
         side = 0

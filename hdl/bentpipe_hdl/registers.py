@@ -178,7 +178,7 @@ class Register:
         return (1 << width) - 1
 
     def describe(self) -> str:
-        """Text, unit, what a write does and fields, as the manual has them in a cell of a table."""
+        """Return text, unit, effect of a write, and fields, as the manual has them in a cell of a table."""
         text = f"{self.unit} {self.text}" if self.unit in _COUNTED else self.text
         if self.unit and self.unit not in _COUNTED:
             text += f", {self.unit}"

@@ -196,7 +196,7 @@ class Length:
 
 
 def one_or_list(given: object) -> str:
-    """Discriminates a value from a list of some: the types have the tags ``|one`` and ``|list``."""
+    """Return the tag of a value's type: ``|list`` for a list of values, ``|one`` for a single one."""
     return "|list" if isinstance(given, (list, tuple)) else "|one"
 
 
@@ -373,7 +373,7 @@ def from_document(model: type[S], document: Mapping[str, Any]) -> S:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples, which are what frozen models have."""
+    """Convert lists to tuples, which frozen models have."""
     if isinstance(value, Mapping):
         return {key: _tuples(inner) for key, inner in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -50,13 +50,13 @@ class Store:
         slot.m.submodules[name] = self._memory
 
     def read(self, addr, *, at=None, to=None):
-        """Data at ``addr``: in the same clock (wide), later (narrow).
+        """Return the data at ``addr``: in the same clock (wide), or later (narrow).
 
         Parameters
         ----------
         addr : Value
         at : int, optional
-            Narrow: the clock of the tick in which the address is taken. The data is there from the second clock after
+            Narrow: the clock of the tick in which the address is taken. The data is valid from the second clock after
             it to the end of the tick. Reads with ``at`` share a port, each in a clock of its own. Without ``at`` the
             read has a port to itself and follows its address, a clock later.
         to : str
@@ -88,7 +88,7 @@ class Store:
         return held
 
     def _read_port(self):
-        """``(addr, data)`` of another port."""
+        """Return ``(addr, data)`` of another port."""
         if self._slot.wide or not self._apart:
             port = self._memory.read_port(domain="comb" if self._slot.wide else "sync")
             return port.addr, port.data
@@ -100,8 +100,10 @@ class Store:
         return port.addr, data
 
     def peek(self, addr):
-        """Data at ``addr`` for what is no part of the tick's chain, like a register's reader: at any time, through a
-        port to itself, in the same clock (wide), in the next (narrow)."""
+        """Return the data at ``addr`` for a user outside the tick's chain, such as the reader of a register.
+
+        The read may be at any time, through a port of its own: in the same clock (wide), or the next one (narrow).
+        """
         data = self.read(addr)
         self._slot.clocks.holds(data, 0)
         return data
@@ -179,7 +181,7 @@ class Slot:
             self.clocks.commit = commit
 
     def clock(self, k):
-        """High in clock ``k`` of a tick, 0 to 12. Narrow only."""
+        """Return a strobe that is high in clock ``k`` of a tick, 0 to 12. Narrow only."""
         return self._strobes[k]
 
     def with_commit(self, *strobes):
@@ -239,9 +241,10 @@ class Slot:
         return Store(self, name, shape, depth, init, block, apart, whole, bounded)
 
     def hold(self, value, strobe, name, since=2):
-        """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide).
+        """Return ``value`` as in the last clock with ``strobe``, from the next clock on (narrow), or ``value`` (wide).
 
-        ``since`` is the clock from which it is there: 2 for what comes with a cell's header."""
+        ``since`` is the clock from which it is valid: 2 for a value that arrives with a cell's header.
+        """
         if self.wide:
             return value
         held = Signal.like(value, name=name)
@@ -251,14 +254,19 @@ class Slot:
         return held
 
     def only(self, strobe):
-        """``with slot.only(strobe):`` what is assigned in it is wanted only while ``strobe`` is high. On the wide
-        datapath it is 0 otherwise, so that a clock without the strobe does none of its work; on the narrow one it is
-        always there, as its stages need the clocks before the strobe."""
+        """Make a context (``with slot.only(strobe):``) whose assigned values are used only while ``strobe`` is high.
+
+        On the wide datapath they are 0 otherwise, so that a clock without the strobe does none of their work. On the
+        narrow one they are always assigned, as their stages need the clocks before the strobe.
+        """
         return self.m.If(strobe) if self.wide else nullcontext()
 
     def turns(self, name, values):
-        """Narrow: one value after the other, for logic that all share. ``values`` are by clock: each is there in its
-        clock, the first in all others, too. What the logic makes of one is to be kept (:meth:`keep`) in time."""
+        """Share logic between several values, one after the other (narrow).
+
+        ``values`` are by clock: each is selected in its clock, the first also in all other clocks. The result for each
+        has to be kept in time (:meth:`keep`).
+        """
         shared = Signal.like(next(iter(values.values())), name=name)
         for k, (clock, value) in enumerate(values.items()):
             with self.m.If(self.clock(clock)) if k else nullcontext():
@@ -268,7 +276,7 @@ class Slot:
         return shared
 
     def keep(self, value, at, name):
-        """Narrow: ``value`` as it is in clock ``at``, to the end of the tick."""
+        """Return ``value`` as it is in clock ``at``, held to the end of the tick (narrow)."""
         kept = Signal.like(value, name=name)
         with self.m.If(self.clock(at)):
             self.m.d.sync += kept.eq(value)
@@ -277,9 +285,11 @@ class Slot:
         return kept
 
     def product(self, a, b, name, *, plus=None, since=None):
-        """``a * b + plus``, of which ``b`` is unsigned. Narrow: there a clock later, as a sum of products that a
-        multiplier of the device makes each, which are held; as often as not the sum is to be settled in its turn.
-        ``since`` as of :meth:`settle`, of what is held."""
+        """Return ``a * b + plus``, of which ``b`` is unsigned.
+
+        Narrow: it is valid a clock later, as a sum of products that are each made by a multiplier of the device and
+        held. The sum often needs to be settled itself. ``since`` is as for :meth:`settle`, for the held products.
+        """
         if self.wide:
             return a * b if plus is None else a * b + plus
         a, b = Value.cast(a), Value.cast(b)

@@ -135,7 +135,7 @@ def rate_names() -> str:
 
 
 def parse_time(value: object) -> int:
-    """Picoseconds of ``"125 ms"`` or of a number of seconds; ValueError says what is wrong."""
+    """Return the picoseconds of ``"125 ms"`` or of a number of seconds; the text of a ValueError names the fault."""
     number, unit = _split(value, "s, ms, us, ns, ps, min")
     if unit is None:
         return _whole(number.scaleb(12))
@@ -147,7 +147,8 @@ def parse_time(value: object) -> int:
 
 
 def parse_size(value: object) -> int:
-    """Octets of ``"10 MiB"`` (2**20), ``"1 GB"`` (10**9) or of a number; ValueError says what is wrong."""
+    """Return the octets of ``"10 MiB"`` (2**20), ``"1 GB"`` (10**9) or of a number; the text of a ValueError names
+    the fault."""
     number, unit = _split(value, "kB, MB, GB, KiB, MiB, GiB")
     if unit is not None and unit not in _SIZE:
         raise ValueError(f"unknown unit of size {unit!r} in {value!r}; known: {', '.join(_SIZE)}")
@@ -155,8 +156,10 @@ def parse_size(value: object) -> int:
 
 
 def parse_rate(value: object, zero: bool = False) -> int:
-    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 (with ``zero`` 0) to one cell a
-    tick."""
+    """Return the bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number.
+
+    The range is from 1 (with ``zero`` from 0) to one cell a tick.
+    """
     if isinstance(value, str):
         plain = value.lower().replace("-", "").replace(" ", "")
         for name, rate in LINE_RATES.items():

@@ -103,7 +103,8 @@ class Distribution:
     bins: Mapping[int, int] = field(repr=False)
 
     def share(self, share: float) -> int:
-        """So much of all is no greater than this (ns); 0 if there is none."""
+        """Return a quantile (ns): the least bound such that this share of all times is not above it; 0 if there are
+        none."""
         left = math.ceil(self.count * share)
         for upto, count in self.bins.items():
             left -= count
@@ -173,20 +174,20 @@ class Attachment:
             raise SimulationError(f"{path}: {self._error()}")
 
     def replay(self, path: Path) -> None:
-        """Without a clock, and without what is outside: what such a file has is injected in its ticks."""
+        """Replay a record: inject its packets in their ticks, without a clock and without attached hosts."""
         self._replays = True
         if self._loop.attach_replay(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
     def begin(self) -> tuple[int, int]:
-        """Simulated time 0 is now; the ids of the threads that read and release."""
+        """Start the clock at simulated time 0; return the ids of the threads that read and release."""
         threads = self._loop.ffi.new("int32_t[2]")
         if self._loop.attach_begin(threads):
             raise SimulationError(self._error())
         return threads[0], threads[1]
 
     def close(self) -> None:
-        """Nothing comes or leaves any more; the record is whole."""
+        """Stop the threads, after which nothing arrives or leaves, and complete the record."""
         error = self._loop.attach_close()
         if error == errno.EIO and self._replays:
             raise SimulationError("the record of arrivals is cut off, or damaged: it ends in a packet")
@@ -199,7 +200,7 @@ class Attachment:
     # For tests
 
     def by_hand(self) -> None:
-        """Instead of the machine's clock one that goes on when it is waited for, from 0; what comes is given."""
+        """Use ``ScriptedIo``: a clock that advances when it is waited for, from 0, and packets given by calls."""
         self._loop.attach_by_hand()
 
     def stall(self, at_ns: int, length_ns: int) -> None:
@@ -238,11 +239,11 @@ class Attachment:
         return Distribution(made.count, made.least, made.most, made.sum / made.count if made.count else 0.0, bins)
 
     def refused(self, end: int) -> Callable[[int], int]:
-        """PDUs that the full queue of its NIC refused, by VC."""
+        """Return a function that returns, for a VC, the PDUs refused because the queue of its NIC was full."""
         return lambda vc: self._loop.attach_refused(end, vc)
 
     def congested(self, end: int) -> Callable[[int], int]:
-        """PDUs that came with EFCI in their last cell, by VC."""
+        """Return a function that returns, for a VC, the PDUs whose last cell arrived with EFCI."""
         return lambda vc: self._loop.attach_congested(end, vc)
 
     def behind_ns(self, *, most: bool = False) -> int:

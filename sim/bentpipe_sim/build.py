@@ -41,7 +41,7 @@ _ENGINES = {"native": library, "verilator": verilated}
 
 
 def chosen_engine() -> EngineName:
-    """``$BENTPIPE_ENGINE``, else "native".
+    """Return the engine of ``$BENTPIPE_ENGINE``, else "native".
 
     Raises
     ------

@@ -50,7 +50,7 @@ class Cache:
             return None
 
     def made(self, index: str) -> dict[str, str]:
-        """Files by the tools that made them, as an index has them."""
+        """Return the files of an index, by the tools that made them."""
         file = self.get(index)
         return {} if file is None else json.loads(file.read_bytes())["made"]
 
@@ -85,11 +85,11 @@ class Cache:
         return file
 
     def alone(self, name: str) -> AbstractContextManager[None]:
-        """While it lasts, no other thread or process makes what is called ``name``."""
+        """Keep other threads and processes from making the file ``name``, within the context."""
         return alone(self.folder / f"making-{name}")
 
     def make(self, name: str, build: Callable[[Path], Path]) -> Path:
-        """``build(folder)`` makes the file ``name`` unless it is there."""
+        """Return the file ``name``; ``build(folder)`` makes it unless it exists."""
         there = self.get(name)
         if there:
             return there

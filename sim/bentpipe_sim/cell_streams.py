@@ -73,7 +73,7 @@ class TestCellStream:
         stop(self.source.csr)
 
     def time_of(self, count: int) -> int:
-        """Picoseconds that so many cells take at the VC's rate."""
+        """Return the time of so many cells at the VC's rate (ps)."""
         return ticks_to_ps(count * self.source.sends[self.vc].period >> 16)
 
     def is_over(self) -> bool:

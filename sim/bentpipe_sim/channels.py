@@ -102,7 +102,7 @@ class Leg:
     stops: list[Stop]
 
     def common(self, path: Sequence[Node], vpis: Sequence[int]) -> int:
-        """Nodes that another path has in common with this one, and the VPIs on the way there."""
+        """Return the number of nodes that another path has in common with this one, with the same VPIs up to them."""
         first = {stop.place: stop.vpi for stop in reversed(self.stops)}
         alike = (node is self.path[k] and vpis[k] == first[k] for k, node in enumerate(path[: len(self.path)]))
         return sum(1 for _ in itertools.takewhile(bool, alike))
@@ -222,7 +222,7 @@ class Channel:
         return [0 if hop.in_path else self.settings.credits or hop.switch.settings.share for hop in self.hops]
 
     def share_in(self, node: Node) -> int:
-        """Places that a node keeps for it: a NIC none, as it takes what comes."""
+        """Return the places that a node reserves for the VC; a NIC reserves none, as it takes all cells."""
         return next((share for share, hop in zip(self.shares, self.hops, strict=True) if hop.switch is node), 0)
 
     def own_hops(self) -> list[tuple[Hop, VcSettings]]:
@@ -256,7 +256,7 @@ class Channel:
         return found[::-1]
 
     def _told_on_the_way_to(self, leg: Leg, place: int, credited: Collection[Switch]) -> bool:
-        """RM cells that come to this switch or NIC on the VC are credit cells and probes."""
+        """Return whether RM cells that arrive at this switch or NIC on the VC are credit cells and probes."""
         before = next((node for node in reversed(leg.path[:place]) if isinstance(node, (Nic, Switch))), None)
         if before is None:
             return False

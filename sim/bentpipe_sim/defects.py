@@ -66,7 +66,7 @@ class Defects:
         return self._loop.run(until)
 
     def _way(self, node: Node, port: int) -> tuple[int, Node | None, int]:
-        """From a line's end to the next switch or NIC: ticks, that, and its port."""
+        """Return the ticks from a line's end to the next switch or NIC, that node, and its port."""
         delay = 0
         while True:
             if isinstance(node, Link):

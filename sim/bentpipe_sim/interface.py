@@ -118,8 +118,10 @@ class PduNetwork(Protocol):
         ...
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
-        """True if ``length`` octets of a received SDU from octet ``start`` on are the pattern of stream
-        ``key`` from ``offset`` on, every octet."""
+        """Return whether a part of a received SDU has the payload pattern, octet by octet.
+
+        The part is ``length`` octets from octet ``start`` on; the pattern is that of stream ``key`` from ``offset`` on.
+        """
         ...
 
     def checksum(self, handle: int, start: int, length: int) -> int:
@@ -134,8 +136,11 @@ class PduNetwork(Protocol):
         ...
 
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
-        """Number of PDUs with the payload pattern of stream ``key`` that interface ``nic`` was given on a VC, and that
-        interface ``sink`` has neither received nor lost so far; -1 where the network has no ledger of its PDUs."""
+        """Return the number of PDUs of stream ``key`` that are under way on a VC.
+
+        Interface ``nic`` was given them, and interface ``sink`` has neither received nor lost them so far. -1: the
+        network has no ledger of its PDUs.
+        """
         ...
 
 
@@ -151,7 +156,7 @@ class CellStream(Protocol):
         ...
 
     def time_of(self, count: int) -> int:
-        """Picoseconds that so many cells take at the VC's rate."""
+        """Return the time of so many cells at the VC's rate (ps)."""
         ...
 
     def is_over(self) -> bool:
@@ -172,5 +177,6 @@ class CellNetwork(PduNetwork, Protocol):
         ...
 
     def user_cells(self, nic: int, vc: int) -> tuple[int, int]:
-        """Cells of PDUs that the interface has sent so far, and taken to a PDU (modulo 2**32), on a VC."""
+        """Return the cells of PDUs that the interface has sent on a VC so far, and those it has reassembled (modulo
+        2**32)."""
         ...

@@ -105,7 +105,7 @@ def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> Oa
 
 
 def _switches(path: VirtualPath) -> list[str]:
-    """From end to end."""
+    """Return the names of the path's switches from end to end."""
     for end in (path.path[0], path.path[-1]):
         if not isinstance(end, Switch):
             raise NetworkError(f"{path.what}: it has OAM, and ends at {end.name}, which does not support F4 flows")

@@ -196,7 +196,7 @@ class Network(Topology, Pdus):
 
     @staticmethod
     def _held(a: Node, delay: int) -> int:
-        """Ticks that a wire from a node holds a cell: a link's own delay is among them unless it changes."""
+        """Return the ticks that a wire from a node holds a cell; a link's own delay is included unless it changes."""
         return delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
 
     def _error(self) -> str:
@@ -444,8 +444,10 @@ class Network(Topology, Pdus):
     # Looking in
 
     def sample(self) -> dict[str, int]:
-        """Cells queued now in each switch, ``SWITCH.queue``, and what ports with options tell, ``SWITCH:PORT.SERIES``
-        (:class:`~bentpipe_hdl.switch.options.Option`)."""
+        """Return the cells queued now in each switch (``SWITCH.queue``), and samples of ports with options.
+
+        The latter are ``SWITCH:PORT.SERIES`` (:class:`~bentpipe_hdl.switch.options.Option`).
+        """
         found: dict[str, int] = {}
         for node in self.nodes:
             if isinstance(node, Switch):
@@ -495,7 +497,7 @@ class Network(Topology, Pdus):
         return found
 
     def record_losses(self, most: int) -> None:
-        """From now on keep a record of each lost cell, up to so many; the network runs, and no cell is under way."""
+        """Record each lost cell from now on, up to so many; the network runs, and no cell is under way."""
         self.loop.record_losses(most)
 
     def loss_records(self) -> tuple[bytes, int]:
@@ -516,20 +518,25 @@ class Network(Topology, Pdus):
         }
 
     def verify(self) -> dict[str, int] | None:
-        """At the end of a run, compare it with that of something else that ran beside it; how much was compared. None:
-        there was nothing."""
+        """Compare a run, at its end, with another system that ran beside it; return how much was compared.
+
+        None: there was no other system.
+        """
         return None
 
     def trace(self) -> None:
-        """From now on keep the digests of what enters the wires: before cells are under way."""
+        """Keep the digests of the cells that enter the wires from now on; called before cells are under way."""
         self.start()
         for node in self.nodes:
             for port in node.outputs:
                 self.loop.trace(node.index, port, 1)
 
     def digests(self) -> dict[tuple[str, int], int]:
-        """Since :meth:`trace`, 64 bits of hash over the cells that left each output with a line, by its node's name and
-        port: tick, header, payload and whether the header is marked as wrong. 0: no cell."""
+        """Return a digest of the cells that left each output with a line since :meth:`trace`, by its node's name and
+        port.
+
+        It is a hash of 64 bits over tick, header, payload and whether the header is marked as wrong. 0: no cell.
+        """
         faces = [(node, port) for node in self.nodes for port in node.outputs]
         return {(n.name, port): self.loop.digest(n.index, port) for n, port in faces}
 

@@ -138,7 +138,7 @@ class Node:
         return self.driver.csr
 
     def spacing(self, port: int) -> int:
-        """Ticks between two cells that leave ``port``, at the least and in the long run, in units of 2**-16."""
+        """Return the least long-run distance of cells that leave ``port``, in units of 2**-16 ticks."""
         raise NotImplementedError
 
     def configure(self) -> None:
@@ -165,13 +165,14 @@ class Node:
         self._apply(driver)
 
     def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
-        """From now on these settings, or these members of those that it has; in a running network from the next tick
-        on. ``written``: the event loop has written the registers already.
+        """Change to these settings, or change these members; in a running network from the next tick on.
+
+        ``written``: the event loop has written the registers already.
 
         Raises
         ------
         NetworkError
-            There is no such setting, it is out of range, or it can't be changed in a running network.
+            There is no such setting, it is out of range, or it cannot be changed in a running network.
         """
         model, what = type(self.settings), f"{self.kind} {self.name}"
         new = settings or self.settings
@@ -387,8 +388,10 @@ class Nic(Node):
     def change_send(
         self, index: int, cell_rate_bps: float | None, sustained_rate_bps: float | None = None, burst: int | None = None
     ) -> None:
-        """From the next cell on the interface paces this VC at other rates of cells; None: that of its line, and no
-        sustained rate."""
+        """Pace a VC at other rates of cells, from its next cell on.
+
+        None: the rate of its line, and no sustained rate.
+        """
         send = self.sends[index]
         what = f"NIC {self.name}, VC {send.vpi}/{send.vci}"
         period, sustained = checked(what, lambda: self.line.paced(cell_rate_bps, sustained_rate_bps, burst))
@@ -517,13 +520,14 @@ class Switch(Node):
         return not self._shape.get("options", 0) and self.lines[port].settings.reactive is None
 
     def change_port(self, port: int, rate_bps: float, settings: PortSettings, *, written: bool = False) -> None:
-        """From the port's next cell on it has this rate (bits of cells a second) and these settings. ``written``: the
-        event loop has written its period already.
+        """Change a port's rate (bits of cells a second) and settings, from its next cell on.
+
+        ``written``: the event loop has written its period already.
 
         Raises
         ------
         NetworkError
-            There is no such rate, or all lines together would bring or take more than the switch moves.
+            There is no such rate, or all lines together would carry more than the switch moves.
         """
         line = replace(self.lines[port], rate_bps=rate_bps, settings=settings)
         period = checked(f"switch {self.name}, port {port}", lambda: line.shortest_period)
@@ -540,7 +544,7 @@ class Switch(Node):
                 after.check_rates()
 
     def change_vc(self, index: int, settings: VcSettings) -> None:
-        """From its next cell on the VC with this number may have something else; not other credits."""
+        """Change the settings of a VC, from its next cell on; its credits cannot change."""
         if settings.credits != self.vcs[index].settings.credits:
             raise NetworkError(f"switch {self.name}, VC {index}: its credits do not change in a run")
         with self._changing():

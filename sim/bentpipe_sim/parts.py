@@ -37,7 +37,7 @@ only."""
 
 
 def chosen_threads() -> int | None:
-    """``$BENTPIPE_THREADS``; None: as many as pay.
+    """Return the threads of ``$BENTPIPE_THREADS``; None: as many as are useful.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def _mix64(z: int) -> int:
 
 
 def pattern(key: int, offset: int, length: int) -> bytes:
-    """``length`` octets of stream ``key`` (0..2**32-1) from ``offset`` (0..2**63-1) on."""
+    """Return ``length`` octets of stream ``key`` (0..2**32-1) from ``offset`` (0..2**63-1) on."""
     first, last = offset // 8, (offset + length + 7) // 8
     base = _mix64(key)
     words = b"".join(((base + i) * _GOLDEN & _MASK).to_bytes(8, "little") for i in range(first, last))

@@ -58,7 +58,7 @@ class Pdus:
         self._functions(None, None)
 
     def _functions(self, network: Any, library: Any) -> None:
-        """At hand, as they are called for each PDU: those of ``loop``, which have a name to be looked up by."""
+        """Keep direct references to functions that are called for each PDU; those of ``loop`` are looked up by name."""
         self._network: Any = network
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
@@ -97,7 +97,7 @@ class Pdus:
         }
 
     def report_sent(self, nic: int) -> None:
-        """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""
+        """Let ``run`` return an event ``SENT`` for every PDU of this NIC whose last cell leaves, from now on."""
         self._reporting.add(nic)
 
     def send(

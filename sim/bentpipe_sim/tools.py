@@ -89,8 +89,11 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def side_by_side() -> Iterator[ThreadPoolExecutor]:
-    """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
-    those that run are ended: a compiler can take a minute. One block may be within another."""
+    """Run tools in two threads within the context.
+
+    When an exception leaves the context (Ctrl-C, or a failed tool), no other tool starts, and the running ones are
+    ended: a compiler can take a minute. One such context may be within another.
+    """
     global _blocks
     with _lock:
         _blocks += 1
@@ -116,8 +119,11 @@ _uncollected = 0
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """While it lasts, in any thread, no garbage is searched for: a million objects that stay are made of a netlist, and
-    a third of the time would go into looking at them again and again."""
+    """Stop the collection of garbage in all threads, within the context.
+
+    A netlist is made of a million objects that stay. A third of the time would be spent on visiting them again and
+    again.
+    """
     global _uncollected
     collects = False
     try:
@@ -135,8 +141,10 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """While it lasts, no other thread or process is in a block that names the same file; the file is there so long.
-    Who waits gives up where :func:`side_by_side` ends."""
+    """Keep other threads and processes out of contexts with the same file; the file exists within the context.
+
+    A waiting process gives up when :func:`side_by_side` ends.
+    """
     while True:
         with path.open("w") as file:
             while not _locked(file):
@@ -190,5 +198,6 @@ def compiler_version() -> str:
 
 
 def more_flags() -> list[str]:
-    """``$BENTPIPE_CXXFLAGS``: behind the flags that a node or the event loop is compiled with, so that they decide."""
+    """Return the flags of ``$BENTPIPE_CXXFLAGS``; they come last when a node or the event loop is compiled, so they
+    win."""
     return os.environ.get("BENTPIPE_CXXFLAGS", "").split()

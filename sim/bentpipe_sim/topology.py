@@ -210,7 +210,7 @@ class Topology:
             raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
 
     def check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
-        """Nothing at a port has this VPI/VCI, or VPI."""
+        """Raise NetworkError if this VPI/VCI, or VPI, is in use at a port."""
         known = switch.vcis_at(port, vpi)
         if None in known:
             raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
@@ -275,13 +275,12 @@ class Topology:
         return len(self.paths) - 1
 
     def change_vp(self, number: int, settings: VcSettings | None = None, **old: Any) -> None:
-        """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
-        that it had.
+        """Replace all settings of a virtual path, as for :meth:`add_vp`, from its next cell at each switch on.
 
         Raises
         ------
         NetworkError
-            A setting is not one.
+            A setting is invalid.
         """
         vp = self.paths[number]
         given = old_settings("change_vp", vp.what, VcSettings, settings, old)
@@ -301,17 +300,17 @@ class Topology:
         pacing: PacingSettings | None = None,
         **old: Any,
     ) -> None:
-        """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
+        """Replace all settings of a VC, as for :meth:`add_vc`, from its next cell at each node on.
 
         Parameters
         ----------
         number : int
-            Of the VC, in the order in which they were added, from 0 on.
+            Number of the VC, in the order in which they were added, from 0 on.
 
         Raises
         ------
         NetworkError
-            A setting or the rate is not one.
+            A setting or the rate is invalid.
         """
         channel = self._channels[number]
         rates, given = old_vc("change_vc", channel.what, settings, pacing, old)

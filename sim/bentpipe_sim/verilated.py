@@ -74,7 +74,7 @@ def tools() -> str:
 
 
 def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> str:
-    """Verilator's C++ of these files, in the folder ``out``; the text that includes it."""
+    """Make Verilator's C++ of these files in the folder ``out``; return the text that includes it."""
     binary, root = verilator()
     command = [str(binary), *VERILATOR_FLAGS, *options, "--Mdir", str(out), *map(str, sources)]
     run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})

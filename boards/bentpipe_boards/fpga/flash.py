@@ -65,7 +65,7 @@ def flash(board: Board, bitstream: Path, manifest: Manifest, *, keep: bool = Fal
 
 
 def _reason(board: Board, output: str) -> str:
-    """Why the loader failed, in a line."""
+    """Return a line with the reason why the loader failed."""
     if _PERMISSION.search(output):
         return (
             "no permission on the board's USB device: install openFPGALoader's udev rules (99-openfpgaloader.rules), "

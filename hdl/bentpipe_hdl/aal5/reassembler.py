@@ -344,7 +344,7 @@ class _Cell(SimpleNamespace):
     """The values known at the end of a cell: its VC, the VC's state and its generation, and what the cell does."""
 
     def like(self, prefix):
-        """Registers for it."""
+        """Return registers for the values."""
         return _Cell(**{name: Signal.like(value, name=f"{prefix}_{name}") for name, value in vars(self).items()})
 
 

@@ -235,8 +235,10 @@ class Segmenter(wiring.Component):
                 ]
 
     def _narrow(self, m, slot, sending, job, last, header, speaking, single):
-        """13 words in the tick after the decision, four octets of CRC a clock. What was read of the VC stays in its
-        registers until then."""
+        """Send 13 words in the tick after the decision, with four octets of the CRC a clock.
+
+        Values that were read of the VC stay in its registers until then.
+        """
         crcs = slot.store("crcs", 32, self.vcs, block=True)
         vc = slot.hold(self.vc, slot.clock(2), "vc_held", since=3)
         stored = crcs.read(self.vc, at=2, to="stored")
@@ -345,7 +347,7 @@ def _resource_management(header):
 
 
 def _trailer(job):
-    """UU, CPI and length in the order of transmission."""
+    """Return UU, CPI and length in the order of transmission."""
     return Cat(job.uu, job.cpi, job.length[8:], job.length[:8])
 
 

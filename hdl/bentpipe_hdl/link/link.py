@@ -145,7 +145,7 @@ class Link(wiring.Component):
         return cells, lost
 
     def _let_pass(self, m, path, cells, plugins):
-        """Cells that go by, as long as nothing but their number and their bits counts."""
+        """Let cells pass without evaluation, as long as only their number and their bits count."""
         errors = path.errors
         p = errors.processes[0]  # that of the good state
         acts = [plugin.acts for plugin in plugins if plugin.acts is not None]

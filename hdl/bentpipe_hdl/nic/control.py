@@ -112,12 +112,14 @@ class NicLine:
     frames: FramesName | None = None
 
     def period(self, rate_bps: float | None = None) -> int:
-        """Ticks a cell at the line's rate, or at another by the same clock, in units of 2**-16; in frames a slot.
+        """Return the period of cells at the line's rate, or at another rate by the same clock.
+
+        It is in units of 2**-16 ticks; in frames it is the length of a slot.
 
         Raises
         ------
         ValueError
-            There is no such rate, or it doesn't go with the frames.
+            There is no such rate, or it cannot be combined with the frames.
         """
         if problem := frame_problem(self.frames, self.rate_bps):
             raise ValueError(problem)
@@ -254,7 +256,7 @@ class NicDriver(Driver):
             option.configure(csr, settings, line, sends)
 
     def received(self, index: int) -> int:
-        """PDUs received whole on a VC."""
+        """Return the number of PDUs received whole on a VC."""
         return self.csr.rx_pdus[8 * index + VERDICTS.index("ok")]
 
     def counted(self, number: int) -> tuple[int, int]:

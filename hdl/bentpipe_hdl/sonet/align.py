@@ -22,17 +22,17 @@ DARK_BYTES = 8
 
 
 def dark_words(geometry):
-    """Words of zeros, of at least ``DARK_BYTES`` together, that stop cells."""
+    """Return the number of words of zeros, of at least ``DARK_BYTES`` together, that stop cells."""
     return -(-DARK_BYTES // geometry.width)
 
 
 def dark_bytes(geometry):
-    """Zero bytes, wherever in a word they begin, that stop cells: 0.9 us at most."""
+    """Return the number of zero bytes, wherever in a word they begin, that stop cells: 0.9 us at most."""
     return (dark_words(geometry) + 1) * geometry.width - 1
 
 
 def los_words(geometry):
-    """Words of zeros that declare LOS: 20 us, rounded up."""
+    """Return the number of words of zeros that declare LOS: 20 us, rounded up."""
     return -(-geometry.words_per_second // LOS_PER_SECOND)
 
 

@@ -246,7 +246,7 @@ class SonetDriver(Driver):
         return [getattr(self.csr, f"{name}_{way}{1 - way}") for way in range(2)]
 
     def latch(self) -> None:
-        """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""
+        """Make both terminals copy their counters and clear them, at the line's next word (463 ns)."""
         for end in self._ends:
             end.latch = 0
 
@@ -256,7 +256,7 @@ class SonetDriver(Driver):
         return {r.name: self._ends[end].get(r) for r in TERMINAL.registers if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
-        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
+        """Send zeros on the line from end ``way`` for so many words (2.16 million a second)."""
         self._put("loss", way, words)
 
     def burst(self, way: int, words: int) -> None:
@@ -264,7 +264,7 @@ class SonetDriver(Driver):
         self._put("burst", way, words)
 
     def slip(self, way: int, bits: int) -> None:
-        """From now on the line from end ``way`` is so many bits late, less than a word of 3N bytes."""
+        """Delay the line from end ``way`` by so many bits, less than a word of 3N bytes, from now on."""
         self._put("slip", way, bits)
 
     def invert(self, way: int, bit: int) -> None:
@@ -283,7 +283,10 @@ class SonetDriver(Driver):
         self._put("flip", way, word << 16 | place)
 
     def counters(self) -> dict[str, Any]:
-        """``drop_line`` are cells lost between the ends, without those of the last half frame (62 us)."""
+        """Return the line's counters by name.
+
+        ``drop_line`` are cells lost between the ends, without those of the last half frame (62 us).
+        """
         csr = self.csr
         found: dict[str, Any] = {
             name: getattr(csr, name)[:] for name in ("queued", "sent", "landed", "received", "errored")
@@ -302,8 +305,11 @@ class SonetDriver(Driver):
         yield Balance("cells received = cells out", sum(now["received"]) + errored, cells_out + now["under_way"])
 
     def wonders(self) -> Iterator[str]:
-        """Cells lost or made up without an error on the line and without a defect that stops cells, in words: there
-        are to be none."""
+        """Yield a text for cells that were lost or made without an error on the line and without a defect that stops
+        cells.
+
+        In a correct line there are none.
+        """
         now, stopping = self.counters(), sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in STOPPING)
         for way in range(2):
             far = 1 - way

@@ -233,8 +233,11 @@ class Framer(wiring.Component):
                 m.d.sync += toh.eq(toh[8 * g.width :])
 
     def _wide_spe(self, m, g, fetch, restart, unit, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``. With ``restart`` a new SPE begins with a unit
-        of that word, and what the old one had in front of it is kept: J1 may be in any unit of a word."""
+        """Make the words of the SPE, one in the clock after each ``fetch``.
+
+        With ``restart`` a new SPE begins with a unit of that word, and the part of the old SPE before it is kept: J1
+        may be in any unit of a word.
+        """
         o = self.overhead
         n, width, stuff = g.n, g.width, g.stuff_bytes
         column = Signal(range(g.spe_words), init=1)
@@ -251,7 +254,7 @@ class Framer(wiring.Component):
         m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
 
         def insert(*places):
-            """Path overhead and stuff in front of units of the payload: pairs of a unit and a byte."""
+            """Insert path overhead and stuff before units of the payload, given as pairs of a unit and a byte."""
             parts, used = [], 0
             for count, (k, byte) in enumerate(places):
                 parts += [mapper.word[8 * used : 8 * (n * k - stuff * count)], byte, Const(0, 8 * (stuff - 1))]
@@ -297,8 +300,10 @@ class Framer(wiring.Component):
         return spe
 
     def _narrow_spe(self, m, g, fetch, restart, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``, after ``restart`` the one with J1. Where the
-        next word is in the SPE is kept in flags."""
+        """Make the words of the SPE, one in the clock after each ``fetch``, and the one with J1 after ``restart``.
+
+        Flags hold the place of the next word in the SPE.
+        """
         o = self.overhead
         bits = 8 * g.width
         column = Signal(range(g.spe_words), init=1)

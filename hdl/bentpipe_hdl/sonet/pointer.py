@@ -315,7 +315,7 @@ class ConcatenationIndicator(wiring.Component):
 
     @staticmethod
     def classify(h1, h2):
-        """``(conc, ais)`` of two bytes, as values."""
+        """Return ``(conc, ais)`` of two bytes, as values."""
         ones = h2.all() & h1[:2].all()
         return ones & (h1[4:] == 0b1001), ones & h1[2:].all()
 

@@ -87,8 +87,11 @@ class FrameKey(wiring.Component):
 
 
 def payload_delay(before, data):
-    """``data``'s bits delayed by 43 in the order of transmission, the first of them from ``before`` (48 bits: the six
-    bytes sent before ``data``, the last of them on top)."""
+    """Return the bits of ``data`` delayed by 43 in the order of transmission.
+
+    The first of them are from ``before`` (48 bits): the six bytes sent before ``data``, the last of them in the high
+    bits.
+    """
     size = len(data) // 8
     whole = Cat(before, data)[: 8 * (size + 6)]
     low = Const(int.from_bytes(b"\x07" * size, "little"), 8 * size)

@@ -328,7 +328,7 @@ class Termination(wiring.Component):
         return m
 
     def _rei(self, m, most, strobe, errors, sent, value):
-        """Adds up error counts and hands on at most ``most`` of them a time."""
+        """Add up error counts, and report at most ``most`` of them at a time."""
         most = min(most, (1 << len(value)) - 1)
         pending = Signal(len(value) + 4)
         portion = Signal(len(value))  # of `pending`, once that is no longer `changed`

@@ -192,7 +192,7 @@ class Client:
                 self._send(octets)
 
     def _refused(self, frame: int) -> str:
-        """Why a board refuses."""
+        """Return the reason why a board refuses."""
         session = frame >> 16
         if session == 0:
             return "the board was reset: what it was told before is lost"

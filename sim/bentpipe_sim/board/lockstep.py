@@ -222,18 +222,18 @@ class LockstepNetwork(Network):
         self.checked += 1
 
     def verify(self) -> dict[str, int]:
-        """At the end of a run: compare all counters, and the CRCs of all cells of all outputs.
+        """Compare all counters, and the CRCs of all cells of all outputs, at the end of a run.
 
         Returns
         -------
         dict
-            How much was compared, and was the same: ``pdus`` of those that ``ended``, ``counters``, ``outputs``. Then
-            ``ticks``, ``trips`` (lists that the board did), ``repeats``.
+            Numbers of things that were compared and equal: ``pdus`` of those that ``ended``, ``counters``, ``outputs``.
+            Then ``ticks``, ``trips`` (lists that the board executed), ``repeats``.
 
         Raises
         ------
         MismatchError
-            Something is not the same.
+            Native network and board differ.
         BoardError
         """
         board = self.board

@@ -35,7 +35,7 @@ class Pipe(Protocol):
     """A line to a board, and the clock by which the client waits."""
 
     def now(self) -> float:
-        """Seconds."""
+        """Return the present time in seconds."""
         ...
 
     def send(self, octets: bytes) -> None:

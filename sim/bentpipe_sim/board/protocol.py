@@ -101,7 +101,7 @@ def framed(words: Iterable[int]) -> bytes:
 
 
 def unframed(octets: bytes) -> tuple[int, ...] | None:
-    """Head and body of what lay between two zeros; None if that was no frame."""
+    """Return head and body of the octets between two zeros; None if they are no frame."""
     decoded = cobs_decoded(octets)
     if decoded is None or len(decoded) < 8 or len(decoded) % 4 or zlib.crc32(decoded) != 0x2144DF1C:
         return None

@@ -76,7 +76,7 @@ class _Held:
         self.now, self.send, self.receive = pipe.now, pipe.send, pipe.receive
 
     def close(self) -> None:
-        """Nothing: the next session has it."""
+        """Do nothing: the next session uses the line."""
 
 
 class _Alone(LockstepNetwork):
@@ -251,7 +251,7 @@ class SelfTest:
     # Memories
 
     def _march(self, window: int) -> str:
-        """March C- over the words of PDUs to be sent: up write; up read, write, twice; down likewise; read."""
+        """Test the words of PDUs to be sent by March C-: up write; up read, write, twice; down likewise; read."""
         board = self._board
         register = host_port_registers(board.plan)["tx"]
         base, count = HOST_PORT + window << WINDOW_BITS | register.addr, board.plan.tx_words
@@ -361,7 +361,7 @@ class SelfTest:
             network.close()
 
     def _play(self, network: _Alone, nic: Nic, vcs: Sequence[int], *, cells: int = 0, errors: bool = False) -> str:
-        """PDUs of zeros, of ones, and of random octets; then all that came is as it is natively."""
+        """Send PDUs of zeros, of ones, and of random octets; check that the result is the same as natively."""
         generator = random.Random(1)
         largest = 4 * self._board.plan.tx_words // 4 // 48 * 48 - 8  # of the memory a quarter
         fills = max(cells * 48 // 40, 3 * 48 * 48)

@@ -113,7 +113,7 @@ class Plan:
 
 
 def ports_of(shape: Shape) -> int:
-    """Faces of a node."""
+    """Return the number of a node's ports."""
     return {"nic": 1, "link": 1, "sonet": 2}.get(shape.kind) or dict(shape.parameters)["ports"]
 
 

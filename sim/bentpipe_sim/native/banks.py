@@ -122,7 +122,10 @@ class _Banks:
         return found
 
     def assigned(self, index: int) -> list[tuple[Bits, Bits]] | None:
-        """Conditions and values of a register that otherwise keeps its value."""
+        """Return conditions and values of the assignments of a register that otherwise keeps its value.
+
+        Return None if the register is not of this form.
+        """
         width = self.cells[index].width
         own: Bits = ((index, 0, width),)
         after = self.cells[index].args[0]

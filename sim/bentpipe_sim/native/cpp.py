@@ -316,7 +316,7 @@ class Text:
         return f"{text} & {_mask(width)}" if op == "<<" else text
 
     def amount(self, bits: Bits) -> str:
-        """By how many bits something is shifted, or a number that is beyond all of them."""
+        """Return the text of a shift's distance, or of a number that is beyond the width."""
         if width_of(bits) <= 64:
             return self.value(bits)
         return self.value(cut(bits, 0, 64)) if _effective(bits) <= 64 else f"least({self.value(bits)}, 0xfffffu)"
@@ -500,7 +500,7 @@ class _Loose:
                 self.collect(inner)
 
     def all_of(self, bits: Bits) -> None:
-        """Bits that have to be exact."""
+        """Record that these bits must be exact."""
         self.exact.update(node for node, low, size in bits if node is not None and not _cut(node, low, size))
 
     def wanted(self, statement: Statement, k: int, arg: Bits) -> None:
@@ -564,7 +564,7 @@ def _local(node: Node) -> str:
 
 
 def _effective(bits: Bits) -> int:
-    """Bits without the zeros at the top."""
+    """Return the number of bits without the zeros at the top."""
     size = width_of(bits)
     if bits and bits[-1][0] is None:
         size -= bits[-1][2] - bits[-1][1].bit_length()

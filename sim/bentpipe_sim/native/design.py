@@ -158,7 +158,7 @@ class Design:
         return made
 
     def _narrowed(self) -> Design:
-        """Without the high bits of sums and the like that nothing asks for."""
+        """Return the design without the high bits of sums, and the like, that are not used."""
         asked: dict[Node, int] = {}
         order = topological(self.roots())
 
@@ -330,7 +330,7 @@ class _Builder:
 
 
 def _part(bits: tuple[tuple[int, int, int], ...], low: int, width: int) -> tuple[tuple[int, int, int], ...]:
-    """So many bits of a netlist's value from ``low`` on."""
+    """Return ``width`` bits of a netlist's value from ``low`` on."""
     found, at = [], 0
     for index, first, size in bits:
         a, b = max(low, at), min(low + width, at + size)

@@ -25,7 +25,7 @@ class Fields:
         self._cuts = cuts
 
     def of(self, home: int, width: int) -> list[tuple[int, int]]:
-        """``(lowest, how many)`` of each field of a cell, from the lowest on."""
+        """Return ``(lowest bit, width)`` of each field of a cell, from the lowest on."""
         at = self._cuts.get(home, [0, width])
         return [(low, high - low) for low, high in pairwise(at)]
 
@@ -103,7 +103,7 @@ class _Fields:
             at += width
 
     def spread(self) -> None:
-        """Both ends of a move have the same fields."""
+        """Give both ends of each move the same fields."""
         changed = True
         while changed:
             changed = False

@@ -87,7 +87,7 @@ def cat(parts: Iterable[Bits]) -> Bits:
 
 
 def cut(bits: Bits, low: int, width: int) -> Bits:
-    """So many bits from ``low`` on; those beyond the end are 0."""
+    """Return ``width`` bits from ``low`` on; those beyond the end are 0."""
     if len(bits) == 1:
         node, first, size = bits[0]
         if node is not None and width > 0 and low + width <= size:
@@ -165,7 +165,7 @@ class Graph:
     # Truth
 
     def all(self, literals: Iterable[tuple[Bits, bool]]) -> Bits:
-        """1 if every one of these bits is as it is said."""
+        """Return a bit that is 1 if each of these bits has the given value."""
         kept: dict[tuple[Node, int], bool] = {}
         waiting = list(literals)[::-1]
         while waiting:
@@ -284,7 +284,11 @@ class Graph:
         return self.node(op, width, args, data)
 
     def choose(self, args: tuple[Bits, ...], data: Any = None) -> Bits:
-        """``args``: what it is where no condition holds, then conditions and values, the later over the earlier."""
+        """Return the value that the conditions choose.
+
+        ``args`` are the value without a condition that holds, then conditions and values; later ones override earlier
+        ones.
+        """
         default, width = args[0], width_of(args[0])
         kept: list[tuple[Bits, Bits]] = []
         for condition, value in zip(args[1::2], args[2::2], strict=True):
@@ -307,7 +311,7 @@ class Graph:
         return self.node("choose", width, (default, *(bits for pair in kept for bits in pair)), data)
 
     def merged(self, default: Bits, kept: list[tuple[Bits, Bits]]) -> tuple[Bits, list[tuple[Bits, Bits]]]:
-        """Parts of a word that are assigned one after the other under the same condition are one assignment."""
+        """Merge assignments of parts of a word that follow each other under the same condition."""
         while kept:
             inner = whole_node(default)
             if inner is None or inner.op != "choose" or inner.data or inner.args[-2] != kept[0][0]:
@@ -319,7 +323,7 @@ class Graph:
         return default, kept
 
     def equal(self, a: Bits, b: Bits) -> Bits:
-        """Bits that are alike in both are left out."""
+        """Return a bit that is 1 if both are equal; bits that are the same in both are not compared."""
         left: list[tuple[Bits, Bits]] = []
         at = 0
         for width in _common(a, b):
@@ -480,12 +484,12 @@ def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> 
 
 
 def _order(bits: Bits) -> list[tuple[int, int, int]]:
-    """Orders values, so that a comparison is one node whichever way round it is written."""
+    """Return a sort key of values, so that a comparison is one node with its operands in either order."""
     return [(-1 if node is None else node.key, low, width) for node, low, width in bits]
 
 
 def _common(a: Bits, b: Bits) -> list[int]:
-    """Widths of the pieces that come of cutting both wherever one of them is cut."""
+    """Return the widths of the pieces that result from cutting both wherever one of them is cut."""
     cuts = set()
     for bits in (a, b):
         at = 0

@@ -38,7 +38,7 @@ class Context:
         return found
 
     def path(self) -> list[Context]:
-        """From the outermost to this one, without the root."""
+        """Return the contexts from the outermost to this one, without the root."""
         found: list[Context] = []
         here = self
         while here.parent:

@@ -85,12 +85,18 @@ def declared(group: list[Memory], zeroed: bool = False) -> str:
 
 
 def register_bits(register: Register) -> int:
-    """Stored: numbers of fewer bits than the processor computes with cost masks."""
+    """Return the bits in which a register is stored.
+
+    Numbers of fewer bits than the processor computes with would cost masks.
+    """
     return stored_bits(max(register.width, 32) if register.width > 1 else 1)
 
 
 def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> list[Register]:
-    """By lines of a cache: those that are wanted most often in the first; in each the large ones first."""
+    """Order registers by cache lines.
+
+    Those used most often are in the first line; within each line the large ones come first.
+    """
     found: list[Register] = []
     line: list[Register] = []
     left = LINE
@@ -114,7 +120,7 @@ def _depth(memory: Memory) -> int:
 
 
 def _fields(group: Iterable[Memory]) -> list[tuple[int, str]]:
-    """Widths and names."""
+    """Return the widths and names of the fields of memories."""
     return [(memory.fields[k][1], _field(memory, k)) for memory in group for k in range(len(memory.fields))]
 
 

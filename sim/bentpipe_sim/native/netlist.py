@@ -106,7 +106,7 @@ def read(component: Any, name: str) -> Netlist:
 
 
 def read_netlist(source: nir.Netlist) -> Netlist:
-    """Amaranth's netlist; cells that both have have the same numbers. Errors as of :func:`read`."""
+    """Read Amaranth's netlist; cells that exist in both have the same numbers. Errors are as for :func:`read`."""
     return _Reader(source).run()
 
 

@@ -141,7 +141,10 @@ class _Placing:
             self.steps(root, target, node)
 
     def write(self, write: Write, first: bool) -> None:
-        """``first``: no other writes this memory before it, so that what is there is what was there."""
+        """Place the statements of a write to a memory.
+
+        ``first``: no other write to this memory comes before it, so its rows still have their old values.
+        """
         for context in self.cases(write.enable):
             address = self.guards.value(write.address, context)
             for k, bits in enumerate(write.data):
@@ -232,7 +235,10 @@ class _Placing:
             self.want(node, context)
 
     def want(self, node: Node, context: Context) -> None:
-        """Sites of a value exclude each other, but for those of a word that is as near as a variable would be."""
+        """Record that a value is used in a context.
+
+        The sites of a value exclude each other, except for those of a word that costs no more to read than a variable.
+        """
         sites = self.wanted.setdefault(node, [])
         if any(context.inside(site) for site in sites):
             return
@@ -292,7 +298,7 @@ class _Placing:
         return self.cost(bit, COSTLY) >= COSTLY
 
     def cost(self, bits: Bits, most: int) -> int:
-        """Operations that only this value needs, as far as ``most``."""
+        """Return the number of operations that only this value needs, counted up to ``most``."""
         found = 0
         for node, _, _ in bits:
             if node is None or node.op in STATE or self.uses[node] > 1 or found >= most:
@@ -363,7 +369,10 @@ class _Ordering:
                 self.users[need].append(at)
 
     def needs(self, at: int, ease: int) -> set[int]:
-        """``ease`` 0: all; 1: copies of registers are possible; 2: of wide ones, too."""
+        """Return the statements that have to come before a statement.
+
+        ``ease`` 0: all; 1: copies of registers are possible; 2: also copies of wide ones.
+        """
         if ease == 0 or (ease == 1 and at in self.wide):
             return self.all[at]
         return self.hard[at]
@@ -466,7 +475,7 @@ class _Ordering:
         return any(write[:3] == place and not distinct(write[3], item.args[0]) for write in writes)
 
     def copied(self, tree: list[Statement | Branch]) -> list[Register]:
-        """Registers that some statement reads after another one has written them."""
+        """Return the registers that some statement reads after another one has written them."""
         written: dict[Register, list[Context]] = {}
         found: dict[Register, None] = {}
 

@@ -81,7 +81,7 @@ class Layout:
         return [sum(place.value(octets, row) for place in places) for row in range(depth)]
 
     def check(self, octets: bytes) -> None:
-        """Raises SimulationError if this can't be such a state."""
+        """Raise SimulationError if the octets cannot be such a state."""
         if len(octets) != self.length:
             raise SimulationError(f"the node's state has {len(octets)} octets, and its RTL's would have {self.length}")
 

@@ -91,7 +91,7 @@ class Vcd:
             shutil.copyfileobj(self._body, out)
 
     def _keep(self, key: Any, scopes: Iterable[tuple[str, ...]], parts: Iterable[tuple[str, Any]]) -> None:
-        """From now on it has these parts, at these places; they have their first values now."""
+        """Dump these parts of a signal at these places from now on; they have their first values now."""
         kept: Kept = []
         for path, what in parts:
             if isinstance(what, Value) and not len(what):

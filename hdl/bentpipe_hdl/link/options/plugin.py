@@ -48,7 +48,7 @@ class LinkPlugin:
     works: Value | None = None
 
     def __init__(self, value: int):
-        """``value`` is the option's part of the shape."""
+        """Take ``value``, the option's part of the shape."""
 
     @staticmethod
     def members() -> Mapping[str, Any]:

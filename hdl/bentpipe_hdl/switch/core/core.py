@@ -186,7 +186,7 @@ class Core:
         )  # fmt: skip
 
     def connect_clearing(self) -> None:
-        """Tables are cleared after reset, an entry a clock."""
+        """Clear tables after reset, an entry a clock."""
         table = self.vc_table
         self.build.m.d.comb += [self.counters.clearing.eq(table.clearing), self.counters.clear.eq(table.clear)]
 

@@ -25,7 +25,7 @@ COMMIT = REJOINED + 1
 
 
 def is_before(a, b):
-    """Tick ``a`` is before tick ``b``, as long as they are less than half the range of the time apart."""
+    """Return whether tick ``a`` is before tick ``b``, if they are less than half the range of the time apart."""
     return (a - b)[TIME_BITS - 1]
 
 
@@ -227,8 +227,11 @@ class PortRateScheduler(wiring.Component):
         return after
 
     def _follow(self, m, slot, after, begun):
-        """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
-        is alone, the last one to end, and one that begins while none sends need no look at all."""
+        """Update the first port and the times of the others (wide).
+
+        No comparison is needed for a port that continues before any other is due, for the only busy port, for the last
+        one to end, and for one that begins while none sends.
+        """
         calm, (joins, _, at_join), (rejoins, _, _) = Signal(), *begun
         # One that is not the first had its tick at ``rest`` or later, and now is due later still
         with m.If(self.still_busy == self.busy), m.If(~joins & ~rejoins):
@@ -276,7 +279,7 @@ class PortRateScheduler(wiring.Component):
         return best, which, second, two
 
     def _times(self, m, after, begun):
-        """Wide: the ports' ticks as they will be."""
+        """Return the next ticks of all ports (wide)."""
         times = []
         for p in range(self._ports):
             new = Signal(DUE_BITS, name=f"new_next{p}")

@@ -71,7 +71,7 @@ class Plugin:
     clears: int = 0
 
     def __init__(self, given: frozenset[str]):
-        """``given`` are the names of all options of the switch."""
+        """Take ``given``, the names of all options of the switch."""
         self.given = given
 
     @staticmethod
@@ -95,13 +95,13 @@ class Plugin:
         """Return what counts reserved and shared places of the buffer, or None."""
 
     def find(self, m: Module, cell: ArrivingCell) -> None:
-        """Behind the look-up: replace its answer (``found``, ``found_vc``, ``in_path``)."""
+        """Replace the answer of the look-up (``found``, ``found_vc``, ``in_path``)."""
 
     def claim(self, m: Module, cell: ArrivingCell) -> None:
         """Take the cell out of ``admissible`` where it ends here: it is neither queued nor dropped."""
 
     def check(self, m: Module, cell: ArrivingCell) -> None:
-        """Before admission: refuse the cell, change its CLP bit or its PTI."""
+        """Refuse the cell before admission, or change its CLP bit or its PTI."""
 
     def report(self, m: Module, cell: ArrivingCell, valid: Value, outputs: Any) -> Value:
         """Report the cell on the switch's ``outputs``; return when something is to be reported: ``valid``, or more."""
@@ -109,7 +109,8 @@ class Plugin:
         return valid
 
     def depart(self, m: Module, cell: LeavingCell) -> None:
-        """Behind the scheduler: which cell leaves, with which header, and whether its VC has more cells."""
+        """Change the choice of the scheduler: which cell leaves, with which header, and whether its VC has more
+        cells."""
 
     def periods(self) -> Sequence[Value] | None:
         """Return periods of the ports instead of those that software has set, or None."""

@@ -516,7 +516,7 @@ class Engine(BaseEngine):
         return self.is_critical()
 
     def run(self, deadline: int | None = None) -> None:
-        """Go on until nothing critical is left, or until a time."""
+        """Run until nothing critical is left, or until a time."""
         while deadline is None or self.now < deadline:
             is_busy = self.is_eager or self._recorders or self.state.timeline.wakers or self._active
             if not is_busy and self._run_clocks(deadline):

@@ -126,7 +126,7 @@ def _function(library: ctypes.CDLL, name: str, *more: Any) -> Any:
 
 
 def _table(library: ctypes.CDLL, name: str, columns: int) -> list[tuple[int, ...]]:
-    """Rows of numbers; the last one, which is left out, is all 0 (nothing has size 0)."""
+    """Return the rows of numbers of a table; the last one, which is left out, is all 0 (nothing has size 0)."""
     row, found = ctypes.c_uint64 * columns, []
     address = ctypes.addressof(row.in_dll(library, name))
     while (line := tuple(row.from_address(address))) and line[1]:
@@ -246,7 +246,7 @@ class State:
         return lambda: read() >> low & mask
 
     def _place(self, piece: list[Any]) -> tuple[int, int, int, int, bool]:
-        """Octet, size, lowest bit, width; whether it is all that is there."""
+        """Return octet, size, lowest bit and width of a piece, and whether it is all of the stored number."""
         match piece:
             case ["place", place, low, width]:
                 octet, size, _ = self.model.places[place]

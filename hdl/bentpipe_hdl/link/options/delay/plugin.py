@@ -10,7 +10,7 @@ __all__ = ["PLUGIN"]
 
 
 def _reached(due, now):
-    """Tick ``due`` is there or past, as long as it is less than half the range of the time away."""
+    """Return whether tick ``due`` is reached, if it is less than half the range of the time away."""
     return ~(now - due)[TIME_BITS - 1]
 
 

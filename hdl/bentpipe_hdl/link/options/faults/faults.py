@@ -74,7 +74,8 @@ class Faults:
             csr.status(name if name in ("bad_cells", "bad_states") else f"lost_{name}", count)
 
     def decide(self, taken, listed):
-        """Why the cell that is ``taken`` is gone, ``listed`` or not: ``(gone, why)``, the place in ``GONE``."""
+        """Return ``(gone, why)`` for the cell that is ``taken``: whether it is lost, and the index of the reason in
+        ``GONE``."""
         m, slot = self._m, self._slot
         following, hit, draws, loss = Signal(64), Signal(), Signal(), Signal(32)
         with slot.only(taken & self._enable):
@@ -158,7 +159,7 @@ class Faults:
 
 
 def _most(m, length, name):
-    """``length``, or what a state lasts at most."""
+    """Return ``length``, at most the longest duration of a state."""
     kept = Signal(TIME_BITS, name=name)
     m.d.comb += kept.eq(Mux(length > LONGEST, LONGEST, length))
     return kept

@@ -84,5 +84,5 @@ class Path:
 
 
 def _reached(tick, other):
-    """``tick`` is ``other`` or later."""
+    """Return whether ``tick`` is ``other`` or later."""
     return ~(tick - other)[len(tick) - 1]

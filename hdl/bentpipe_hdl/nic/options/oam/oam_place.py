@@ -100,7 +100,10 @@ class OamPlace(wiring.Component):
             m.d.sync += [self.full.eq(1), self.payload.eq(self.i.payload)]
 
     def _narrow(self, m, slot, keeps, free):
-        """Words are written as they come, while the place is free; whose cell they are is known before the last."""
+        """Write words as they arrive, while the place is free.
+
+        The VC of the cell is known before its last word.
+        """
         i, count, coming = self.i, Signal(4), Signal()
         m.d.comb += free.eq(slot.hold(~coming & (~self.full | self.take), slot.clock(0), "place_free", since=1))
         m.submodules.words = words = memory.Memory(shape=32, depth=WORDS_A_CELL - 1, init=[])

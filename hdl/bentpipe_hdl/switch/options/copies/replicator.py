@@ -235,7 +235,7 @@ class MulticastReplicator(wiring.Component):
             m.d.comb += self.offer.payload.eq(payloads.read(head))
 
     def _narrow(self, m, slot, head, tail, keeps, full):
-        """Words are written as they come, where the next cell is to be, whether it is kept or not."""
+        """Write words as they arrive, at the place of the next cell, whether it is kept or not."""
         del keeps
         words = slot.store("kept_words", NARROW, self._cells * WORDS, block=True)
         base, room, place = Signal.like(tail), Signal(), Signal(range(WORDS_A_CELL))

@@ -35,7 +35,7 @@ class CreditSettings(Settings):
 
 
 def visit_step(resync_ps: int, vcs: int) -> int:
-    """Ticks from the visit to one of so many VCs to the next one."""
+    """Return the number of ticks between the audits of two consecutive VCs, with so many VCs."""
     return max(1, round_ticks(resync_ps) // max(1, vcs))
 
 

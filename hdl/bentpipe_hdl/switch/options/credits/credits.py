@@ -467,7 +467,7 @@ class Credits(wiring.Component):
         v.there, v.told, v.waits, v.woke, v.woken = there, told, waits, woke, woken
 
     def _act(self, m, slot, v):
-        """Joins and cells of its own, when no data cell is in the way."""
+        """Let VCs join and send credit cells and probes, when no data cell is in the way."""
         clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
         its, looked, probed, queue, there, visits = v.its, v.looked, v.probed, v.queue, v.there, v.visits
         waits, woke, woken = v.waits, v.woke, v.woken

@@ -288,7 +288,7 @@ class Oam(Option):
         return sum(sum(counters[f"oam_taken_{name}"]) for name in TAKEN) + csr.oam_uncounted
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """Cells by VC; the last changes of states, ``[tick, VC, states from then on]`` each."""
+        """Return cells by VC, and the last changes of states as ``[tick, VC, states from then on]``."""
         count = len(setup.vcs)
         found: dict[str, Any] = {
             f"oam_taken_{name}": csr.oam_taken[k : count * len(TAKEN) : len(TAKEN)] for k, name in enumerate(TAKEN)

@@ -505,7 +505,7 @@ class Oam(wiring.Component):
         v.mine = mine
 
     def _counts(self, m, slot, v):
-        """Counts of cells, and the log of changed states."""
+        """Count cells, and keep the log of changed states."""
         after, asks, by_user, from_vc, heard, kept = v.after, v.asks, v.by_user, v.from_vc, v.heard, v.kept
         looked, mine, news, offer, offered, receiver = v.looked, v.mine, v.news, v.offer, v.offered, v.receiver
         room, said, states, vc = v.room, v.said, v.states, v.vc
@@ -626,7 +626,7 @@ class Oam(wiring.Component):
                 m.d.comb += new.check_wait.eq(old.check_wait - 1)
 
     def _touched(self, m, slot, looked):
-        """Software sets up the VC that is looked at, in this tick."""
+        """Return whether software sets up the VC that is looked at, in this tick."""
         now = self.entry_en & (self.entry_vc == looked)
         if slot.wide:
             return now

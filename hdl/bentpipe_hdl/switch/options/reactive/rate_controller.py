@@ -286,7 +286,10 @@ class RateController(wiring.Component):
         return m
 
     def _written(self, m, slot):
-        """Narrow: some control was written in this tick, so that what was looked up may be of another port."""
+        """Return whether a control was written in this tick (narrow).
+
+        Then the looked-up values may be of another port.
+        """
         written = Signal()
         if not slot.wide:
             with m.If(self.control_en):
@@ -296,7 +299,7 @@ class RateController(wiring.Component):
         return written
 
     def _divide(self, m, look, applies, cell, capacity):
-        """``cell / capacity`` and what is left, when they are to be kept."""
+        """Return ``cell / capacity`` and the remainder, if they are to be kept."""
         del look
         quotient, rest = Signal(PERIOD_BITS), Signal(CAPACITY_BITS)
         with m.If(applies):

@@ -17,7 +17,8 @@ BUCKETS = 2
 
 
 def _rate_layout(sizes):
-    """I of a bucket, and whether it is there: an entry of the table ``shape_rate``."""
+    """Return the layout of an entry of the table ``shape_rate``: a bucket's increment I, and whether the bucket is
+    used."""
     return data.StructLayout({"increment": sizes.increment, "enabled": 1})
 
 
@@ -173,7 +174,7 @@ class Shaper(wiring.Component):
         return held, slot.settle(until, "until_held")
 
     def _sleep(self, m, slot, held, until):
-        """Ports that wait for their VCs."""
+        """Let ports sleep until one of their VCs may send."""
         now, ports = self.now, self._ports
         run = Array(Signal(range(self._vcs + 1), name=f"run{p}") for p in range(ports))  # VCs asked in vain
         soonest = Array(Signal(TIME_BITS, name=f"soonest{p}") for p in range(ports))  # when the first of them may

@@ -31,7 +31,7 @@ class VirtualPaths(Plugin):
         cell.found, cell.found_vc = cell.found | found, Mux(cell.found, cell.found_vc, vc)
 
     def check(self, m, cell):
-        """OAM cells of a path have VCI 3 or 4 (F4 flows), and keep their PTI, too."""
+        """Let OAM cells of a path (F4 flows, VCI 3 or 4) pass as such, with their PTI unchanged."""
         manages, queued_pti = Signal(name="manages"), Signal(3, name="queued_pti")
         with m.If(cell.in_path):
             m.d.comb += manages.eq((cell.header.vci == 3) | (cell.header.vci == 4))
