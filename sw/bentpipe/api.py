@@ -247,9 +247,11 @@ class Sweep:
         return read_table(self.folder).to_pandas()
 
     def means(self, metric: str = "aggregate_goodput") -> pd.DataFrame:
-        """Any figure over the seeds: a row for each case and combination of what is varied, with ``count`` (of runs),
-        ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least`` and ``most``; in base units, those
-        without an interval empty. Of a flow, VC or port it is called as ``flow1.cell_loss_ratio``.
+        """Return a figure's statistics over the seeds: a row for each case and combination of varied values.
+
+        The columns are ``count`` (of runs), ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least``
+        and ``most``. They are in base units; those without an interval are empty. A figure of a flow, VC or port is
+        named as ``flow1.cell_loss_ratio``.
 
         Raises
         ------

@@ -228,7 +228,7 @@ def low_orbit_pass(
 
 
 def _place(altitude_km: float, top_deg: float, time_s: float) -> tuple[float, float]:
-    """Range in km and elevation in degrees, so long after the top of the pass."""
+    """Return the range in km and the elevation in degrees, so many seconds after the top of the pass."""
     radius, top = _EARTH_KM + altitude_km, math.radians(top_deg)
     nearest = math.acos(_EARTH_KM * math.cos(top) / radius) - top
     angle = math.cos(nearest) * math.cos(math.sqrt(_GRAVITY / radius**3) * time_s)

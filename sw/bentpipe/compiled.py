@@ -388,7 +388,7 @@ def describe() -> str:
 
 
 def why_plain() -> str:
-    """Why this process doesn't use the compiled form; "" if it does, or if plain was asked for."""
+    """Return the reason why this process does not use the compiled form; "" if it does, or if plain was asked for."""
     _finder.decide()
     return _finder.reason
 

@@ -37,7 +37,7 @@ class Socket:
         raise NotImplementedError
 
     def unread(self) -> int:
-        """Octets that :meth:`read` would give."""
+        """Return the number of octets that :meth:`read` would give."""
         raise NotImplementedError
 
     def ended(self) -> bool:
@@ -45,7 +45,7 @@ class Socket:
         raise NotImplementedError
 
     def dead(self) -> bool:
-        """Nothing can be written or read any more."""
+        """Return whether nothing can be written or read any more."""
         raise NotImplementedError
 
     def flush(self, now_ps: int) -> None:
@@ -92,7 +92,7 @@ class Program:
         return 0
 
     def arrived(self, socket: Socket, now_ps: int) -> int:
-        """There is something to read, or the other end has closed."""
+        """Handle new data, or the other end's close."""
         return 0
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
@@ -160,20 +160,20 @@ class FlowEndpoints:
         ports: tuple[int, int] | None = None,
         name: str = "",
     ) -> SocketPair:
-        """Two sockets. A socket without a program reads what comes, and closes when the other end does.
+        """Make two sockets. A socket without a program reads all data, and closes when the other end does.
 
         Parameters
         ----------
         near, far : Site
         program, far_program : Program or None
         opener : Site or None
-            Which of them connects; ``near`` if None. The other one listens from now on.
+            The one that connects; ``near`` if None. The other one listens from now on.
         ports : tuple of int or None
-            At ``near`` and at ``far``; None or 0: any.
+            Ports at ``near`` and at ``far``; None or 0: any.
         name : str
-            A connection with a name is none of those whose octets and segments the flow reports: it carries a dialogue
-            about them. Series are recorded of it, as ``FLOW.NAME``, and of the first without a name, if that is made
-            before the flow begins.
+            Name of a connection whose octets and segments are not in the flow's report: it carries a dialogue about
+            them. Its series are recorded as ``FLOW.NAME``. Series of the first connection without a name are recorded
+            if it is made before the flow begins.
         """
         raise NotImplementedError
 
@@ -223,7 +223,7 @@ class Application(Program):
             self.first.open(now_ps)
 
     def ended(self, pair: SocketPair, now_ps: int) -> None:
-        """Both ends of a connection are closed, or it broke."""
+        """Handle the end of a connection: both ends are closed, or it broke."""
 
     def done(self) -> bool:
         """Return whether no further connection will be opened: the flow ends when all opened connections have ended."""

@@ -177,7 +177,7 @@ class BlockSource(Application):
         return now_ps
 
     def draw(self) -> int:
-        """Octets of the block that is due."""
+        """Return the octets of the block that is due."""
         raise NotImplementedError
 
     def after(self, due_ps: int) -> int:

@@ -20,8 +20,9 @@ _LEAST_GAP_PS: Final = 100_000
 
 
 def paths(length: int, hurst: float, draws: RandomStream) -> tuple[list[float], list[float]]:
-    """Two independent paths of fractional Gaussian noise, of mean 0 and variance 1: exact, by circulant embedding
-    (Davies and Harte 1987).
+    """Return two independent paths of fractional Gaussian noise, of mean 0 and variance 1.
+
+    They are exact, by circulant embedding (Davies and Harte 1987).
 
     Parameters
     ----------

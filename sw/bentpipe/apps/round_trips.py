@@ -93,7 +93,7 @@ class RoundTrips(Application):
             socket.close(now_ps)
 
     def times(self) -> dict[str, Fact]:
-        """Least, mean and greatest round trip, and their standard deviation."""
+        """Return the least, mean and greatest round trip, and their standard deviation."""
         came = self.came
         return {
             f"{self.kind}_min_ps": self.min_ps,

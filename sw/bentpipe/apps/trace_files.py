@@ -197,7 +197,7 @@ def _pcapng(content: bytes, name: str) -> list[Packet]:
 
 
 def _resolution(options: bytes, order: str) -> int:
-    """Units of time a second, by option 9 of an interface."""
+    """Return the units of time a second, by option 9 of an interface."""
     at = 0
     while at + 4 <= len(options):
         kind, length = unpack_from(f"{order}HH", options, at)

@@ -95,7 +95,7 @@ class Control:
         threading.Thread(target=self._notify, daemon=True).start()
 
     def close(self) -> None:
-        """Nobody can ask any more."""
+        """Close the control socket, after which nobody can make requests."""
         self._service.close()
         self._news.put(None)
         with suppress(OSError):

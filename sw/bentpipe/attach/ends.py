@@ -147,7 +147,7 @@ def _interface(name: str, stack: ExitStack, _mtu: int, _addresses: Addresses) ->
 
 
 def _datagrams(text: str, stack: ExitStack, _mtu: int, _addresses: Addresses) -> Opened:
-    """``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
+    """Open a UDP socket named as ``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
     local, dash, remote = text.rpartition("-")
     if not dash:
         raise BentpipeError(f"{text}: expected LOCAL-REMOTE, each [HOST:]PORT, as 10000-10001")

@@ -35,11 +35,9 @@ class Attached:
 
 
 def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> dict[str, End]:
-    """Ends by host: ``a`` and ``b`` are where source and sink of the first flow are, or ``HOST=END``; so is ``more``.
+    """Return the ends by host.
 
-    Raises
-    ------
-    BentpipeError
+    ``a`` and ``b`` are the ends of the first flow's source and sink, or ``HOST=END``; all of ``more`` are ``HOST=END``.
     """
     hosts = [host.name for host in experiment.network.hosts]
     first = experiment.flows[0]

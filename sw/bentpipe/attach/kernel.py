@@ -93,7 +93,7 @@ def _back() -> Iterator[None]:
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Inside, this thread is in a network namespace with a name."""
+    """Move this thread into a named network namespace, within the context."""
     with _back():
         there = namespace_fd(name)
         try:
@@ -105,7 +105,10 @@ def inside(name: str) -> Iterator[None]:
 
 @contextmanager
 def fresh_namespace() -> Iterator[None]:
-    """Inside, this thread is in a network namespace without a name, which goes with the last socket in it."""
+    """Move this thread into a new network namespace without a name, within the context.
+
+    The namespace ends with the last socket in it.
+    """
     with _back():
         unshare(CLONE_NEWNET)
         yield

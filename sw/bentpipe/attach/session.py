@@ -225,7 +225,7 @@ class Session:
 
     @contextmanager
     def open(self) -> Iterator[Session]:
-        """Inside, its ends are there."""
+        """Open the session's ends, within the context."""
         with ExitStack() as stack:
             prefixes = [self.options.subnet, *([self.options.subnet6] if self.options.subnet6 else [])]
             for number, (host, end) in enumerate(self.attached.ends.items(), 1):
@@ -234,7 +234,8 @@ class Session:
             yield self
 
     def _mtu(self, host: str) -> int:
-        """Octets of an IP packet that the host may send: no more than those that it talks to."""
+        """Return the octets of the longest IP packet of a host: the least MTU of the host and those that it talks
+        to."""
         paths = [self.experiment.vcs[vc].path for vc in self.attached.vcs]
         pairs = [{path[0], path[-1]} for path in paths if host in (path[0], path[-1])]
         return min(self.experiment.host(end).config.mtu for end in set().union(*pairs))
@@ -242,7 +243,7 @@ class Session:
     # The network
 
     def build(self, experiment: Experiment, recorder: Any) -> BuiltExperiment:
-        """Network and hosts, with what is outside."""
+        """Build network and hosts, and attach the hosts outside."""
         self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
@@ -300,7 +301,7 @@ class Session:
     # In real time
 
     def run(self, folder: RunFolder, settings: Sequence[str] = (), way: Way | None = None) -> RunResult:
-        """Go until the experiment's time is over, it is ended, or a signal comes; what came of it."""
+        """Run until the experiment's time is over, the session is ended, or a signal arrives; return the result."""
         self._way = way or Way()
         folder.begin()
         if self.options.record:
@@ -349,7 +350,7 @@ class Session:
         self._prefer((0, *self.attachment.begin()))
 
     def _prefer(self, threads: Sequence[int]) -> None:
-        """Real-time priority for the simulation, more for input and output, and their processors."""
+        """Set real-time priority for the simulation, a higher one for input and output, and their processors."""
         for thread, priority in zip(threads, (_SIMULATION_PRIORITY, _DOORS_PRIORITY, _DOORS_PRIORITY), strict=True):
             if self.options.cpus:
                 simulation, doors = self.options.cpus
@@ -455,7 +456,7 @@ class Session:
         return self._built.ledger()
 
     def queue(self) -> dict[str, int]:
-        """Cells queued in each switch."""
+        """Return the cells queued in each switch."""
         assert self._built is not None
         return {name.removesuffix(".queue"): n for name, n in self._built.samples().items() if name.endswith(".queue")}
 
@@ -500,7 +501,7 @@ class Session:
                 os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_LIVE_PRIORITY))
 
     def _sample(self, now_ps: int) -> None:
-        """Octets that have left at each end, and packets that were late, as time goes."""
+        """Record the octets that have left at each end, and the late packets, over time."""
         assert self.attachment is not None
         if now_ps < self._due_ps:
             return
@@ -550,7 +551,7 @@ class Session:
         }
 
     def _processor(self) -> dict[str, float]:
-        """Seconds of processor so far: of the simulation, and of the threads that read and release."""
+        """Return the processor time so far in seconds: of the simulation, and of the threads that read and release."""
         here, together = time.thread_time() - self._spent[0], time.process_time() - self._spent[1]
         return {"simulation": here, "doors": together - here}
 

@@ -22,14 +22,15 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
 @contextmanager
 def own_namespaces(addresses: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """From now on this process has mounts and names of network namespaces of its own, and ``/etc/hosts`` has these
-    addresses by name; if it isn't root, it is so in a user namespace of its own. Others see nothing of that, and
-    nothing is left when it ends.
+    """Give this process its own mounts and names of network namespaces, within the context.
+
+    ``/etc/hosts`` has these addresses by name. A process that is not root becomes root in a user namespace of its own.
+    Other processes see nothing of that, and nothing is left afterwards.
 
     Raises
     ------
     BentpipeError
-        The kernel doesn't permit it.
+        The kernel does not permit it.
     """
     user, group = os.geteuid(), os.getegid()
     try:

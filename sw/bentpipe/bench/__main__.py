@@ -43,7 +43,7 @@ _OTHERS: Final = 4
 
 
 def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
-    """CPU seconds a simulated second of a case in each tree, the best tenth of all turns."""
+    """Return the CPU seconds per simulated second of a case in each tree, the best tenth of all turns."""
     best = [math.inf] * len(trees)
     for _ in range(_TURNS):
         for k, tree in enumerate(trees):
@@ -80,7 +80,7 @@ def _scaling(instructions: bool, plot: Path | None) -> None:
 
 
 def _workers(count: int, seconds: float) -> None:
-    """Sweeps with one worker and with several, in turns; of each the shortest."""
+    """Sweep with one worker and with several, in turns; print the shortest of each."""
     prepare(sys.stderr.isatty())
     workers.sweep(1, seconds, runs=1)  # compiles what all need
     found: dict[int, workers.Swept] = {}
@@ -98,7 +98,7 @@ def _workers(count: int, seconds: float) -> None:
 
 
 def _build() -> None:
-    """Large networks, each in a process of its own; then commands. Of three turns the least."""
+    """Measure large networks, each in a process of its own, then commands; print the least of three turns."""
     for what, (title, sizes) in building.GROWTHS.items():
         print(f"\n{title}: CPU seconds to load, lay out, start; together; memory")
         before = None

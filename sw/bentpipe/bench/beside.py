@@ -63,12 +63,12 @@ class Turns:
 
 
 def measure(ours: Callable[[], dict[str, float]], seconds: float, turns: int) -> Turns:
-    """Both in turns; ``ours`` runs the case once.
+    """Measure both in turns; ``ours`` runs the case once.
 
     Raises
     ------
     NotHere
-        ns-3 is not installed, or its program can't be compiled.
+        ns-3 is not installed, or its program cannot be compiled.
     """
     version, program = _program()
     found = Turns(version)
@@ -83,7 +83,7 @@ def measure(ours: Callable[[], dict[str, float]], seconds: float, turns: int) ->
 
 
 def _program() -> tuple[str, Path]:
-    """ns-3's version, and the program, compiled unless it is in the cache."""
+    """Return ns-3's version, and the program, which is compiled unless it is in the cache."""
     try:
         code, version, _ = call(["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"])
     except OSError:

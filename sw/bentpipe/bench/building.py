@@ -85,7 +85,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 
 
 def started(arguments: list[str]) -> float:
-    """CPU seconds of a command in a process of its own."""
+    """Return the CPU seconds of a command in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = ["--out", str(Path(folder, "run"))] if arguments[0] == "run" else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

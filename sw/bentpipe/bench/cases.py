@@ -143,7 +143,7 @@ def _cells(case: str) -> Network:
 
 
 def _fifteen() -> Network:
-    """Fifteen flows, each paced to a fifteenth of the satellite's line, between switches of 16 ports."""
+    """Return a network of fifteen flows, each paced to a fifteenth of the satellite's line, on switches of 16 ports."""
     network = Network(seed=1)
     west, east = (network.add_switch(name, ports=(SwitchPort(_RATE),) * 16) for name in ("west", "east"))
     ways = []
@@ -172,7 +172,7 @@ def _fifteen() -> Network:
 
 
 def _sonet(sts: int) -> Network:
-    """Two NICs on a SONET line, which send as fast as it goes."""
+    """Return a network of two NICs on a SONET line, which send at the line's rate."""
     network = Network(seed=1)
     rate = {3: 149_760_000, 12: 599_040_000}[sts]
     nics = [network.add_nic(name, line=NicLine(rate)) for name in ("left", "right")]
@@ -198,7 +198,9 @@ def network_of(case: str) -> Network:
 
 
 def measure(case: str, seconds: float) -> dict[str, Any]:
-    """CPU seconds a simulated second of a case, over so many, and where they go.
+    """Measure the CPU seconds per simulated second of a case, and where they are spent.
+
+    ``seconds`` is the simulated time of the measurement.
 
     Returns
     -------
@@ -244,8 +246,11 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
 def _where(
     shares: Mapping[str, float], evaluations: Mapping[str, int], ratio: float, seconds: float
 ) -> dict[str, dict[str, float]]:
-    """By kind of node, the event loop, hosts and the rest, the most first: ``share`` of the time, CPU seconds a
-    simulated second (``ratio``), and of nodes ``evaluations`` a simulated second and nanoseconds of each (``ns``)."""
+    """Return where time is spent: by kind of node, the event loop, hosts and the rest, the largest share first.
+
+    Each has its ``share`` of the time and its CPU seconds per simulated second (``ratio``). Nodes also have
+    ``evaluations`` per simulated second and nanoseconds of each (``ns``).
+    """
     found: dict[str, float] = {}
     for file, share in shares.items():
         found[kind_of(file)] = found.get(kind_of(file), 0.0) + share
@@ -259,7 +264,7 @@ def _where(
 
 
 def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
-    """CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
+    """Return the CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
     spent = []
     for tenth in range(1, 11):
         start = time.process_time()
@@ -269,7 +274,7 @@ def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
 
 
 def segment() -> dict[str, Any]:
-    """Microseconds a segment of the hosts alone: the best of three runs of each kind."""
+    """Return the microseconds per segment of the hosts alone: the best of three runs of each kind."""
     from bentpipe.hosts.bench import microseconds_a_segment
 
     cost = 62_000_000

@@ -69,8 +69,10 @@ def told(network: Network, until_s: float) -> dict[str, Any]:
 
 
 def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Counted:
-    """Instructions of a case in a checkout: of a run to the second of two simulated times (s), less those of one to the
-    first."""
+    """Count the instructions of a case in a checkout.
+
+    They are those of a run to the second of two simulated times (s), less those of a run to the first.
+    """
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is missing (Debian, Ubuntu: apt install valgrind)")
     in_tree(tree, "--inside", case, "--until", "0")  # compiles what is missing
@@ -93,7 +95,7 @@ def _run(tree: Path, case: str, until_s: float) -> tuple[dict[str, Any], Counter
 
 
 def by_object(lines: Iterable[str]) -> Counter[str]:
-    """Instructions by library, of a file that callgrind wrote (its format: Callgrind Format Specification 1)."""
+    """Return the instructions by library, from a file of callgrind (Callgrind Format Specification 1)."""
     found: Counter[str] = Counter()
     names: dict[str, str] = {}
     name, called = "", False

@@ -53,7 +53,7 @@ POINTS: Final = (
 
 
 def _warm_s(point: Point) -> float:
-    """Until each VC has sent a PDU, so that all memory is in use."""
+    """Return the simulated time until each VC has sent a PDU, so that all memory is in use (s)."""
     return max(_WARM_S, 1.1 * point.vcs * _PDU_S)
 
 
@@ -97,13 +97,13 @@ def network_at(point: Point, delay_ps: int = 40_000_000, **how: Any) -> Network:
 
 
 def counted(point: Point) -> tuple[float, float]:
-    """Simulated seconds between which instructions are counted."""
+    """Return the two simulated times between which instructions are counted (s)."""
     begin = _warm_s(point) + _WARM_S
     return begin, begin + _run_s(point) / 10
 
 
 def seconds_a_cell(point: Point) -> float:
-    """CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
+    """Return the CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
     network = network_at(point)
     found = min(_tenths(network, _warm_s(point), _run_s(point)))
     network.check_conservation()
@@ -121,7 +121,7 @@ def _tenths(network: Network, begin: float, seconds: float) -> Iterator[float]:
 
 
 def _came(network: Network) -> int:
-    """Cells that came to NICs."""
+    """Return the number of cells that reached NICs."""
     stats = network.stats()
     return sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
 

@@ -117,7 +117,7 @@ def _fill(side: Side, work: Path) -> dict[str, Any]:
 
 
 def _not_repeatable(summary: Mapping[str, Any]) -> str:
-    """Why a run can't be done again; "" if it can."""
+    """Return the reason why a run cannot be repeated; "" if it can."""
     if "attached" in summary:
         return "hosts outside took part in it"
     if summary["status"] != "done":

@@ -152,7 +152,7 @@ def _figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _share(before: Any, now: Any) -> float:
-    """By how much a figure differs, as a share of what it was."""
+    """Return the difference of a figure, as a share of its earlier value."""
     numbers = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in (before, now)]
     if not all(numbers):
         return 1.0

@@ -195,7 +195,7 @@ def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -
 
 @contextmanager
 def json_lines(given: argparse.Namespace) -> Iterator[None]:
-    """Inside, what ``--json-to`` names is open for :func:`say_json`, and ``given.json_lines`` is that."""
+    """Open what ``--json-to`` names for :func:`say_json` within the context, as ``given.json_lines``."""
     given.json_lines = sys.stdout
     if given.json_to is None:
         yield

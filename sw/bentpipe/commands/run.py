@@ -104,7 +104,7 @@ def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:
 
 
 def shows(given: argparse.Namespace) -> bool:
-    """Progress is shown."""
+    """Return whether progress is shown."""
     return sys.stderr.isatty() and not given.json
 
 

@@ -11,7 +11,7 @@ __all__ = ["shape_of", "shape_option"]
 
 
 def shape_option(parser: argparse.ArgumentParser) -> None:
-    """``--shape``, and its most used parts as options of their own."""
+    """Add ``--shape``, and its most used parts as options of their own."""
     parser.add_argument(
         "--shape",
         metavar="NAME=N,…",

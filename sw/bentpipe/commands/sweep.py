@@ -37,7 +37,7 @@ __all__ = ["COMMAND", "do_sweep", "judge", "plan_given", "sweep_options"]
 
 
 def sweep_options(parser: argparse.ArgumentParser) -> None:
-    """Seeds, where the runs go, what is drawn and printed."""
+    """Add the options for seeds, the runs' folder, plots and output."""
     parser.add_argument(
         "--no-plots",
         dest="plots",

@@ -52,7 +52,7 @@ _EACH: Final = 8
 
 
 def error_percent(ours: float | None, theirs: float | None) -> float | None:
-    """By how much ours is above theirs; None where there is nothing to divide by."""
+    """Return by how many percent ours is above theirs; None where there is nothing to divide by."""
     return None if ours is None or not theirs else 100 * (ours - theirs) / theirs
 
 

@@ -353,7 +353,10 @@ def _check_build(experiment: Experiment, source: Source) -> None:
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[ConfigProblem]:
-    """Published figures, by case and metric, of cases that aren't there; those of all cases together have none."""
+    """Yield a problem for each published figure of a case that does not exist.
+
+    Figures of all cases together have no case.
+    """
     for number, (name, metric) in enumerate(given):
         if name not in names and (name or metric.rpartition(".")[2] not in FIGURES):
             yield ConfigProblem(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
@@ -372,8 +375,11 @@ def apply_settings(
 
 
 def _read(settings: Iterable[str], by: str) -> list[Assignment]:
-    """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another. ``@NAME`` is
-    all settings of a set."""
+    """Parse ``KEY=VALUE`` settings.
+
+    A key without dots is one of a document's tables, or short for another key. ``@NAME`` stands for all settings of a
+    set.
+    """
     found = []
     for setting in settings:
         if setting.startswith(MARK):

@@ -91,7 +91,7 @@ def explained(figure: Figure, pair: Sequence[str], points: Sequence[Point]) -> d
 
 
 def _verdict(theirs: float, own: float | None, reached: Sequence[tuple[float, Mapping[str, str]]], inside: bool) -> str:
-    """*inside by …*, *only with …* or *unexplained*, in words."""
+    """Return the verdict in words: *inside by …*, *only with …* or *unexplained*."""
     low, high = min(value for value, _ in reached), max(value for value, _ in reached)
     if not inside:
         off, end = (low - theirs, "above") if theirs < low else (theirs - high, "below")

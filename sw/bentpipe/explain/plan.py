@@ -284,7 +284,7 @@ _KEPT: Final = ("case", "quantity", "metric", "unit", "source", "measured", "pre
 
 
 def _not_explained(row: Mapping[str, Any]) -> str:
-    """Why a published figure is left out; "" if it isn't."""
+    """Return the reason why a published figure is left out; "" if it is not."""
     if row["measured"] is None and row["predicted"] is None:
         return "is withheld"
     if row["given_back"]:

@@ -111,9 +111,9 @@ def _seconds_of(used: IdealWire) -> float:
 def microseconds_a_segment(
     segments: int = 50_000, send_cost_ps: int = 0, receive_cost_ps: int = 0, variant: str = "reno"
 ) -> tuple[float, float]:
-    """Microseconds of processor time per data segment sent, received and acknowledged (every second one).
+    """Return the microseconds of processor time per data segment sent, received and acknowledged (every second one).
 
-    The second figure is without what the wire takes for the same calls.
+    The second figure is without the time that the wire takes for the same calls.
     """
     wire = IdealWire(134_000_000, 10_000_000_000)
     engine = Engine(wire)

@@ -15,7 +15,8 @@ _PS_PER_S: Final = 10**12
 
 
 def clock_period_ps(hz: float, ppm: float) -> int:
-    """Between two interrupts of a clock that ticks ``hz`` times a second, each ``ppm`` millionths late."""
+    """Return the picoseconds between two interrupts of a clock of ``hz`` ticks a second, each ``ppm`` millionths
+    late."""
     return round(_PS_PER_S / hz * (1.0 + ppm * 1e-6))
 
 

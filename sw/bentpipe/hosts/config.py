@@ -81,7 +81,7 @@ class HostConfig(HostSettings):
 
 
 def host_costs(config: HostConfig) -> tuple[int, int]:
-    """Processor time in picoseconds per segment (sent, received) of a host: as configured, else as the profile says."""
+    """Return a host's processor time in ps per segment (sent, received): as configured, or as the profile has it."""
     return _of(config, "send_cost_ps"), _of(config, "receive_cost_ps")
 
 

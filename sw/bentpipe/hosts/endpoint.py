@@ -45,10 +45,10 @@ class TransportEndpoint(Timer):
         return False
 
     def fast_tick(self, now: int) -> None:
-        """BSD's fast timer."""
+        """Handle BSD's fast timer."""
 
     def slow_tick(self, tick: int, now: int) -> None:
-        """BSD's slow timer: tick number ``tick`` of the host."""
+        """Handle BSD's slow timer: tick number ``tick`` of the host."""
 
     def next_tick(self) -> int:
         """Return the slow tick that it waits for; 0 for none."""

@@ -111,9 +111,22 @@ class Engine:
         sink_vc: int = 0,
         others: Sequence[tuple[str, Host]] = (),
     ) -> UdpFlow:
-        """Datagrams of ``datagram`` octets of payload at most (0: as many as fit the MTU) from ``app`` on ``source``
-        to ``sink``; ``sink_vc`` is for those that come back. ``others``, by the names that they report with, get
-        the same datagrams, on a point-to-multipoint VC. ValueError if a datagram would need fragmentation."""
+        """Add a flow of datagrams from ``app`` on ``source`` to ``sink``.
+
+        Parameters
+        ----------
+        datagram : int
+            Octets of payload, at most; 0: as many as fit the MTU.
+        sink_vc : int
+            VC of datagrams that are sent back.
+        others : sequence of (str, Host)
+            Further sinks by the names in reports; they get the same datagrams, on a point-to-multipoint VC.
+
+        Raises
+        ------
+        ValueError
+            A datagram would need fragmentation.
+        """
         sites = self._sites(name, source, sink, source_vc, sink_vc, app)
         mtu = min(source.config.mtu, sink.config.mtu)
         also: list[tuple[str, HostSite]] = []
@@ -147,7 +160,7 @@ class Engine:
         pti: int,
         start_ps: int = 0,
     ) -> LoopbackFlow:
-        """Loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
+        """Add a flow of loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
         sites = self._sites(name, source, sink, end.sends, end.receives, app)
         flow = LoopbackFlow(name, self._context, sites, end, location, pti, app, start_ps)
         self._add(flow)
@@ -163,7 +176,7 @@ class Engine:
         return flow
 
     def add_group(self, members: list[FlowOrGroup], serial: bool) -> FlowGroup:
-        """Flows (their start :data:`HELD`) and groups that start together or one after another."""
+        """Group flows (their start is :data:`HELD`) and groups that start together or one after another."""
         return FlowGroup(self.scheduler, members, serial)
 
     def start(self, flow: FlowOrGroup, start_ps: int = 0) -> None:

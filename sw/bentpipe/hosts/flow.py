@@ -280,7 +280,7 @@ class Flow(ApplicationFlow):
         return self._made[0].sink
 
     def config(self, site: Site) -> TcpConfig:
-        """TCP's settings at a host."""
+        """Return TCP's settings at a host."""
         return self.configs[0] if site is self.sites[0] else self.configs[1]
 
     def add(self, pair: TcpPair, own: bool) -> None:
@@ -296,7 +296,7 @@ class Flow(ApplicationFlow):
                 self.settle(before)
 
     def fold(self, pair: TcpPair) -> None:
-        """Nothing more becomes of a connection: only what it did is kept, unless the flow began with it."""
+        """Keep only the sums of a connection that is over, unless the flow began with it."""
         if pair in self._passing:
             del self._passing[pair]
             self._past.add(pair)
@@ -315,7 +315,7 @@ class Flow(ApplicationFlow):
             self._past.add_sink(end)
 
     def fire(self, now: int) -> None:
-        """Time to connect."""
+        """Start the flow: let the application connect."""
         self.started = True
         self.application.connect(now)
 
@@ -378,5 +378,8 @@ class Flow(ApplicationFlow):
 
 
 def _iss(index: int) -> int:
-    """Initial sequence numbers spread over the whole range, so that every experiment has some that wrap."""
+    """Return an initial sequence number.
+
+    They are spread over the whole range, so that every experiment has some that wrap.
+    """
     return (index * 0x9E3779B1 + 64000) & MASK32

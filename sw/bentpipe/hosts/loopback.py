@@ -131,7 +131,7 @@ class LoopbackFlow(ApplicationFlow):
         self.listen(LoopbackFlowEndpoints(self))
 
     def fire(self, now: int) -> None:
-        """Time to start; later, the last cells are lost."""
+        """Start the flow, or, later, count its last cells as lost."""
         if not self.started:
             self.started = True
             self.application.connect(now)

@@ -140,7 +140,7 @@ class EndPoint:
             looper.lost += 1
 
     def waits_for(self, looper: Looper) -> bool:
-        """Loopback cells of it are under way."""
+        """Return whether loopback cells of a sender are under way."""
         return any(each is looper for _, each in self._waiting.values())
 
     def cell(self, pti: int, payload: bytes, now: int) -> None:
@@ -181,7 +181,10 @@ class EndPoint:
         self._change("loc", False, now)
 
     def seen(self, received: int, now: int) -> None:
-        """So many user cells have come up to now. To be told before an AIS cell, as those before it end no state."""
+        """Take the number of user cells received up to now.
+
+        It must be called before an AIS cell is handled, as cells before it end no state.
+        """
         if received != self._received:
             self._received = received
             self.user(now)

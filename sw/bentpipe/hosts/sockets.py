@@ -137,7 +137,7 @@ class TcpEndpoint(TransportEndpoint):
         self.done(now)
 
     def use(self, now: int) -> None:
-        """Before every call of the connection: it may not have been told of the last slow ticks."""
+        """Prepare a call of the connection, which may not have seen the last slow ticks."""
         ticks = self.ticks
         if self.epoch != ticks.epoch:
             ticks.use(self, now)
@@ -210,7 +210,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- when it is over ----
 
     def may_rest(self) -> bool:
-        """Nothing is left to do but to answer late segments in TIME_WAIT, if anything is."""
+        """Return whether nothing is left to do, except to answer late segments in TIME_WAIT."""
         connection = self.connection
         driver = self.driver
         return (
@@ -258,7 +258,7 @@ class TcpEndpoint(TransportEndpoint):
         self.connection = waits.connection()
 
     def expire(self, now: int) -> None:
-        """TIME_WAIT is over."""
+        """End TIME_WAIT."""
         self.host.forget(self, self.remote, self.port, self.remote_port)
         self._leave()
         self.epoch = -1
@@ -407,7 +407,10 @@ class PairOwner(HostFlowEndpoints):
         raise NotImplementedError
 
     def ended(self, pair: TcpPair, now: int) -> None:
-        """Both ends are closed (or wait in TIME_WAIT, which is closed to programs), or one broke; once a pair."""
+        """Handle the end of a pair; called once a pair.
+
+        Both ends are closed (or in TIME_WAIT, which is closed for programs), or one broke.
+        """
         raise NotImplementedError
 
     def settle(self, pair: TcpPair) -> None:
@@ -415,7 +418,7 @@ class PairOwner(HostFlowEndpoints):
         raise NotImplementedError
 
     def gone(self, pair: TcpPair) -> None:
-        """Both ends are closed and their TIME_WAIT is over; once a pair, unless it rests."""
+        """Handle the end of both ends' TIME_WAIT; called once a pair, unless it rests."""
         raise NotImplementedError
 
     def late(self, end: TcpEndpoint, at_source: bool) -> None:
@@ -483,7 +486,7 @@ class TcpPair(SocketPair):
             self.owner.gone(self)
 
     def may_rest(self) -> bool:
-        """Both ends have nothing left to do but to answer late segments."""
+        """Return whether both ends have nothing left to do, except to answer late segments."""
         return self.over and not self.rests and self.source.may_rest() and self.sink.may_rest()
 
     def rest(self, counts: bool) -> None:
@@ -503,6 +506,6 @@ def _gone(state: int) -> bool:
 
 
 def count_bad(sdu: bytes, start: int, key: int, offset: int, length: int) -> int:
-    """Octets of a received SDU that are not the pattern's; at least 1."""
+    """Return the number of octets of a received SDU that differ from the pattern; at least 1."""
     got = sdu[start : start + length]
     return max(1, sum(a != b for a, b in zip(got, pattern(key, offset, length), strict=False)))

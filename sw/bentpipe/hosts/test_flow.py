@@ -42,7 +42,7 @@ class TestCellFlow(ApplicationFlow):
         self.listen(HostFlowEndpoints(self))
 
     def fire(self, now: int) -> None:
-        """Time to start, to stop, or to look whether it is over."""
+        """Start or stop the flow, or check whether it is over."""
         if not self.started:
             self.started = True
             self.stream.start(self.cells.count)

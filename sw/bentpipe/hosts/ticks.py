@@ -56,7 +56,7 @@ class Ticks:
             self._slow.append(end)
 
     def fast(self, now: int) -> None:
-        """200 ms are over."""
+        """Serve the fast tick, each 200 ms."""
         self.epoch += 1
         used = self._fast
         if not used:
@@ -75,7 +75,7 @@ class Ticks:
             end.done(now)
 
     def slow(self, now: int) -> None:
-        """500 ms are over."""
+        """Serve the slow tick, each 500 ms."""
         self.epoch += 1
         self.count += 1
         count = self.count

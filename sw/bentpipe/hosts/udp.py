@@ -219,7 +219,7 @@ class UdpFlow(ApplicationFlow):
         return made
 
     def fire(self, now: int) -> None:
-        """Time to start; later, the end of the linger."""
+        """Start the flow, or, later, end its linger."""
         if not self.started:
             self.started = True
             self.application.connect(now)

@@ -171,7 +171,7 @@ def _host_name(text: str) -> str:
 
 
 def _key(argument: Argument) -> str:
-    """Under which name what an argument of a test gives is kept."""
+    """Return the name under which the value of a test's argument is kept."""
     setting = argument.setting
     return argument.name if setting is None or setting in COMMON else f"test.{setting.name}"
 
@@ -215,7 +215,7 @@ class _Reader:
         return made
 
     def members(self, blocks: Sequence[Block], above: Given) -> list[FlowGroup | Connection]:
-        """Connections and groups, each source of an ITTC script with its sink."""
+        """Return the connections and groups of blocks, each source of an ITTC script with its sink."""
         found: list[FlowGroup | Connection] = []
         sinks: list[tuple[Block, Given]] = []
         sources: list[int] = []

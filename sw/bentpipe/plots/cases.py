@@ -15,7 +15,7 @@ __all__ = ["case_chart", "case_figure", "places_of", "write_cases_plot"]
 
 
 def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
-    """``overview.png`` and ``overview.svg``: each case's figures, over the axis or by name; none if none has run."""
+    """Write ``overview.png`` and ``overview.svg``: each case's figures over the axis or by name; none without runs."""
     with styled():
         figure = case_figure(summary)
         if figure is not None:
@@ -46,7 +46,10 @@ def case_chart(summary: dict[str, Any]) -> Chart:
 
 
 def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, float], ...]:
-    """Published figures of all cases together that are in the axis's unit: a buffer read from a knee over the burst."""
+    """Return the published figures of all cases together that have the axis's unit.
+
+    An example is a buffer read from the knee of a curve over the size of bursts.
+    """
     whole = [row for row in rows if not row["case"] and row["measured"] is not None]
     return tuple(
         (f"published: {row['quantity']}", row["measured"]) for row in whole if axis.endswith(f", {row['unit']}")

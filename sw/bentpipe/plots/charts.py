@@ -116,7 +116,10 @@ def chart_figure(chart: Chart) -> Any:
 
 
 def _bars(chart: Chart) -> Any:
-    """Bars that lie, so that names have room beside them; several figures of a case below each other."""
+    """Return horizontal bars, so that names have room beside them.
+
+    Several figures of a case are below each other.
+    """
     from matplotlib.figure import Figure
 
     several = len(chart.metrics) > 1
@@ -156,7 +159,7 @@ def _bars(chart: Chart) -> Any:
 
 
 def _curves(chart: Chart) -> Any:
-    """Lines over the axis, in one colour each with the published figures beside them."""
+    """Return lines over the axis, each in one colour with the published figures beside it."""
     from matplotlib.figure import Figure
 
     places = sorted({point.at for point in chart.points if point.at is not None})
@@ -207,7 +210,8 @@ def _curves(chart: Chart) -> Any:
 
 
 def _edged(dark: bool) -> dict[str, Any]:
-    """Marks in the colour of a curve have a dark edge, which tells them from its points."""
+    """Return the style of a mark; ``dark``: with a dark edge, which tells it from the points of a curve of its
+    colour."""
     return {**_MARKER, "markeredgecolor": "black"} if dark else _MARKER
 
 

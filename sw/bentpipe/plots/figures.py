@@ -79,7 +79,7 @@ def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]
 
 
 def _by_flow(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
-    """Such series of flows, in the flows' order."""
+    """Return the series of this name of each flow, in the flows' order."""
     found = _of(result, last)
     return {flow["name"]: found[flow["name"]] for flow in result.flows if len(found.get(flow["name"], ((), ()))[0])}
 
@@ -130,7 +130,7 @@ def _throughput(result: RunResult) -> Panel | None:
 
 
 def _each_flow(result: RunResult) -> Panel | None:
-    """Many flows, each a row of a heat map."""
+    """Return a heat map of many flows, a row for each."""
     delivered = _by_flow(result, "delivered")
     if len(delivered) <= FEW:
         return None
@@ -218,7 +218,7 @@ def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[
 
 
 def _marks(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
-    """Time-outs and fast retransmits, at the window they struck."""
+    """Draw time-outs and fast retransmits at the window in which they occurred."""
     from bisect import bisect_left
 
     for kind, (label, marker, colour) in _MARKS.items():
@@ -384,7 +384,7 @@ def _draw_drops(axis: Any, edges: Sequence[int], growth: dict[str, list[int]]) -
 
 
 def _sequence(result: RunResult, name: str) -> Panel | None:
-    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    """Return the plot of segments sent and acknowledged over time, as in the papers: numbers in segments of the MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
     segments = segments_of(result, name)
     if segments is None:

@@ -25,7 +25,10 @@ _NS: Final = 1e6
 
 
 def times_of_ends(summary: Mapping[str, Any], what: str) -> Iterator[tuple[str, list[float], list[int]]]:
-    """By host: times (ms), and how many packets had each or less, above the one before."""
+    """Yield the times (ms) of each host, and the number of packets with each time or less.
+
+    A number counts the packets above the time before.
+    """
     for end in summary.get("attached", {}).get("ends", ()):
         bins = end[what].get("bins")
         if bins:
@@ -61,7 +64,7 @@ def lateness_figure(result: RunResult) -> Any | None:
 
 
 def write_lateness(folder: Path, result: RunResult) -> None:
-    """``lateness.svg`` and ``.png``, if there is any."""
+    """Write ``lateness.svg`` and ``.png``, if there are packets."""
     with styled():
         figure = lateness_figure(result)
         if figure is not None:

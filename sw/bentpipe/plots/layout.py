@@ -112,7 +112,7 @@ def fit(text: Any, room: float) -> None:
 
 
 def save(figure: Any, folder: Path, name: str, *, pdf: bool = False) -> None:
-    """``name.svg`` and ``name.png``, with ``pdf`` ``name.pdf``, too; the same bytes each time."""
+    """Write ``name.svg`` and ``name.png``, with ``pdf`` also ``name.pdf``; the same bytes each time."""
     if pdf:
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})

@@ -59,7 +59,10 @@ def quantiles(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> list[
 
 
 def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:
-    """About ``points`` points at most that draw the same: of each piece first, least, greatest and last."""
+    """Return about ``points`` points at most that draw the same curve.
+
+    Each piece keeps its first, least, greatest and last point.
+    """
     count = len(times)
     if count <= points:
         return [t / _PS for t in times], [float(v) for v in values]

@@ -15,7 +15,7 @@ LABELS: Final = ("cells queued at once, or more", "share of cycles")
 
 
 def splitting_figure(result: RunResult) -> Any | None:
-    """Probability against level, with 95 % intervals; None of a run without splitting."""
+    """Return the plot of probability against level, with 95 % intervals; None for a run without splitting."""
     from matplotlib.figure import Figure
 
     split = result.summary.get("splitting")

@@ -45,7 +45,7 @@ class Place:
 
 
 def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """``overview.png``, ``.svg`` and ``.pdf``; none where there is nothing to draw.
+    """Write ``overview.png``, ``.svg`` and ``.pdf``; none if there is nothing to draw.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Ma
     summary : Mapping
         The sweep's ``result.json``.
     rows : Sequence[Mapping]
-        Of its table.
+        Rows of its table.
     """
     with styled():
         figure = sweep_figure(summary, rows)
@@ -209,7 +209,7 @@ def _bar_name(place: Place) -> str:
 
 
 def _by_name(axis: Any, found: Mapping[Place, Sequence[float]], kind: str) -> None:
-    """Bars that lie, so that names have room beside them."""
+    """Draw horizontal bars, so that names have room beside them."""
     names = [_bar_name(place) for place in found]
     axis.set_xlabel(_unit_label(kind))
     means = [mean_of(values) for values in found.values()]

@@ -194,7 +194,7 @@ THEORY_OF_CASES: Final = ("case", *THEORY_COLUMNS)
 
 
 def _theory(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Predicted figures of all cases beside ours."""
+    """Return the predicted figures of all cases beside ours."""
     cases = [(case["name"], theory_rows(case.get("theory", ()))) for case in summary["cases"]]
     return [[name, *row] for name, rows in cases for row in rows]
 

@@ -56,7 +56,7 @@ def _figure(result: RunResult, title: str, y: Spec, series: list[Spec], **more: 
 
 
 def _style(index: int) -> str:
-    """Colour, and dashes, of one of a few curves."""
+    """Return colour and dashes of one of a few curves."""
     return f"c{index % FEW}:{index % 4}"
 
 
@@ -87,7 +87,7 @@ def _of(result: RunResult, last: str) -> dict[str, Series]:
 
 
 def _by_flow(result: RunResult, last: str) -> dict[str, Series]:
-    """Such series of flows, in the flows' order."""
+    """Return the series of this name of each flow, in the flows' order."""
     found = _of(result, last)
     return {flow["name"]: found[flow["name"]] for flow in result.flows if flow["name"] in found}
 
@@ -138,7 +138,7 @@ def _late(result: RunResult) -> Spec | None:
 
 
 def _each_flow(result: RunResult) -> Spec | None:
-    """Many flows, each a row of a heat map."""
+    """Return a heat map of many flows, a row for each."""
     delivered = _by_flow(result, "delivered")
     if len(delivered) <= FEW:
         return None
@@ -225,7 +225,7 @@ def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[
 
 
 def _round_trips(result: RunResult) -> Spec | None:
-    """Round trips as the flows measured them."""
+    """Return the figure of round trips as the flows measured them."""
     rtt = _by_flow(result, "rtt")
     if not rtt:
         return None
@@ -323,7 +323,8 @@ def _with_segments(result: RunResult) -> list[str]:
 
 
 def _segments(result: RunResult, name: str) -> Spec | None:
-    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    """Return the figure of segments sent and acknowledged over time, as in the papers: numbers in segments of the
+    MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
     segments = segments_of(result, name)
     if segments is None:
@@ -350,7 +351,7 @@ def _segments(result: RunResult, name: str) -> Spec | None:
 
 
 def _shares(values: Sequence[float], weights: Sequence[float], points: int = 400) -> tuple[list[float], list[float]]:
-    """Values ascending, and the share of the weight at each and beyond; about ``points`` of them."""
+    """Return ascending values, and the share of the weight at each and above it; about ``points`` of them."""
     order = sorted(range(len(values)), key=values.__getitem__)
     whole = left = float(sum(weights))
     what: list[float] = []

@@ -108,7 +108,7 @@ def tiles(facts: Sequence[tuple[str, str, str]]) -> str:
 
 
 def command(*lines: str) -> str:
-    """Commands, to be copied."""
+    """Return commands in a box with a button to copy them."""
     return f'<div class="copy"><pre tabindex="0">{html.escape(chr(10).join(lines))}</pre></div>'
 
 
@@ -118,7 +118,7 @@ def link(text: str, to: str, rel: str = "") -> str:
 
 
 def json_text(data: Any) -> str:
-    """JSON that may stand in a page's script."""
+    """Return JSON that is safe in a page's script."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

@@ -88,7 +88,7 @@ class Network:
 
 
 def dropped(reasons: Mapping[str, int]) -> list[str]:
-    """Short enough for a box."""
+    """Return losses by reason as texts that are short enough for a box."""
     return [f"{cells:,} lost: {DROP_TITLES.get(reason, reason)}" for reason, cells in reasons.items()]
 
 
@@ -223,7 +223,7 @@ def _line_texts(line: Line, forth: str, back: str) -> list[tuple[str, str]]:
 
 
 def lay_out(network: Network, upright: bool = False) -> Drawing:
-    """Boxes in columns from sources to sinks (``upright``: in rows), ordered so that few lines cross."""
+    """Lay out boxes in columns from sources to sinks (``upright``: in rows), ordered so that few lines cross."""
     column = _columns(network)
     boxes = _boxes(network, upright, column)
     ranks: list[list[Box]] = [[] for _ in range(max(column.values(), default=0) + 1)]
@@ -265,7 +265,7 @@ def _joints(network: Network, boxes: Mapping[str, Box], ranks: Sequence[Sequence
 
 
 def _order(ranks: Sequence[list[Box]], joints: Sequence[Joint]) -> None:
-    """Boxes of a rank by the mean place of those that they are joined to, some times to and fro."""
+    """Order the boxes of each rank by the mean place of their neighbours, in several passes."""
     place = {id(box): at / len(rank) for rank in ranks for at, box in enumerate(rank)}
     near: dict[int, list[int]] = {}
     for joint in joints:
@@ -289,7 +289,7 @@ def width_of_texts(joint: Joint) -> float:
 
 
 def text_width(text: str, kind: str) -> float:
-    """About how many pixels wide a text is drawn, rather too many."""
+    """Return about how many pixels wide a text is drawn, rather too many."""
     return (8.6 if kind == "name" else 6.9) * len(text)
 
 
@@ -299,7 +299,7 @@ def text_height(joint: Joint) -> float:
 
 
 def _spread(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> tuple[float, float]:
-    """Places of boxes in columns; what loops need is above their box."""
+    """Place boxes in columns; the space that loops need is above their box."""
     above = {id(joint.ends[0]): text_height(joint) + 34 for joint in loops}
     heights = [sum(b.height + above.get(id(b), 0) for b in rank) + _BETWEEN * (len(rank) - 1) for rank in ranks]
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
@@ -329,7 +329,7 @@ def _spread(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> 
 
 
 def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> tuple[float, float]:
-    """Places of boxes in rows, at most two beside each other; what a loop needs is to the right of its box."""
+    """Place boxes in rows, at most two beside each other; the space that a loop needs is to the right of its box."""
     width = 2 * WIDTH + _BETWEEN + 8
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
     looped = {id(joint.ends[0]) for joint in loops}
@@ -357,7 +357,7 @@ def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> t
 
 
 def _pairs(rank: Sequence[Box], looped: set[int]) -> Iterable[list[Box]]:
-    """Boxes that stand beside each other; one with a loop stands alone."""
+    """Yield the boxes that are beside each other; one with a loop is alone."""
     pair: list[Box] = []
     for box in rank:
         if pair and (len(pair) == 2 or id(box) in looped or id(pair[0]) in looped):
@@ -501,7 +501,7 @@ class _Others:
 
 
 def _clear(drawing: Drawing) -> None:
-    """Texts aside, where lines pass under them or they make their own line pass under others."""
+    """Move texts aside where lines pass under them, or where they make their own line pass under others."""
     axis, end = (0, drawing.width) if drawing.upright else (1, drawing.height)
     texts = [joint for joint in drawing.joints if joint.texts and joint.ends[0] is not joint.ends[1]]
     for joint in [*texts, *texts]:

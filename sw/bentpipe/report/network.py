@@ -148,7 +148,7 @@ def _policy(switch: Mapping[str, Any]) -> str:
 
 
 def network_svg(summary: Mapping[str, Any]) -> str:
-    """Both forms of the drawing of a run's network; a style sheet shows the one that fits the screen."""
+    """Return both forms of the drawing of a run's network; a style sheet shows the one that fits the screen."""
     network = network_of(summary)
     said = "; ".join(_sentences(network))
     drawings = [lay_out(network), lay_out(network, upright=True)]
@@ -181,7 +181,7 @@ def _svg(drawing: Drawing, said: str) -> str:
 
 
 def _joint_svg(joint: Joint, upright: bool) -> str:
-    """Both ways of a line side by side, thicker where more of the rate is used."""
+    """Return both directions of a line side by side, thicker where more of the rate is used."""
     a, b = joint.ends
     title = f"<title>{html.escape(joint.title)}</title>"
     if a is b:

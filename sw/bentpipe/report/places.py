@@ -28,7 +28,7 @@ class Around:
     after: str | None = None
 
     def nav(self) -> str:
-        """Links to them."""
+        """Return the links to the neighbours and to the page above."""
         parts = [f'<a href="{html.escape(self.page)}" rel="up">↑ {html.escape(self.above)}</a>']
         for name, sign, rel in ((self.before, "← {}", "prev"), (self.after, "{} →", "next")):
             if name is not None:

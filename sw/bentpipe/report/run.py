@@ -55,16 +55,16 @@ _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
 
 def make_report(folder: Path, result: RunResult, beside: Around | None = None, plots: bool = True) -> None:
-    """Plots and report of a run, into a folder.
+    """Write plots and report of a run into a folder.
 
     Parameters
     ----------
     folder : Path
     result : RunResult
     beside : Around, optional
-        What the report leads to.
+        Pages to which the report links.
     plots : bool
-        With plots as files beside it; the report has its own figures.
+        Write plots as files beside the report; the report has its own figures.
     """
     if plots:
         from bentpipe.plots.figures import write_plots
@@ -341,7 +341,7 @@ def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flat(data: Any, above: str = "") -> Iterator[tuple[str, str]]:
-    """Keys and values down to single ones, by dotted keys."""
+    """Yield keys and values down to single ones, by dotted keys."""
     inner = list(data.items()) if isinstance(data, dict) else list(enumerate(data)) if _tables(data) else []
     if not inner and above:
         yield above, data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
@@ -355,7 +355,7 @@ def _tables(data: Any) -> bool:
 
 
 def _counters(s: Mapping[str, Any]) -> Iterator[str]:
-    """Nodes with the same counters in a table; those that counted nothing are named."""
+    """Yield a table of each set of nodes with the same counters; those that counted nothing are named."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for node, counters in s["counters"].items():
         names = tuple(name for name, value in counters.items() if not _nested(value))

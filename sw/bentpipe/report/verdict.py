@@ -79,7 +79,7 @@ def _did(s: Mapping[str, Any]) -> str:
 
 
 def _against(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Ours beside published figures: one is named, several are summed up."""
+    """Return texts about ours beside published figures: one is named, several are summed up."""
     compared = [row for row in rows if row["ratio"] is not None]
     if not compared:
         return []
@@ -170,7 +170,7 @@ def _done(text: str, short: str, shortened: bool) -> Verdict:
 
 
 def _between(s: Mapping[str, Any]) -> list[str]:
-    """From which throughput to which it goes, and where these are."""
+    """Return a text about the least and greatest throughput, and where they occur."""
     found = [(entry["metrics"]["aggregate_goodput"], entry) for entry in s["means"]
              if "aggregate_goodput" in entry["metrics"]]  # fmt: skip
     if not found:

@@ -45,7 +45,7 @@ def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], 
 
 
 def expectation_text(row: Mapping[str, Any]) -> str:
-    """``aggregate_goodput: 134.1 Mb/s, expected at least 140``."""
+    """Return a text as ``aggregate_goodput: 134.1 Mb/s, expected at least 140``."""
     unit = "" if row["unit"] == "1" else f" {row['unit']}"
     ours = "no figure" if row["ours"] is None else f"{row['ours']:.6g}{unit}"
     bounds = [f"at least {row['min']:g}"] if row["min"] is not None else []
@@ -59,13 +59,13 @@ def broken(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def write_junit(path: Path, name: str, runs: Sequence[Mapping[str, Any]]) -> None:
-    """JUnit's XML: a suite, of each run (a case of it) a test that it ran, and one for each row of ``expected``.
+    """Write JUnit's XML: a suite with a test per run (a case of it) that it ran, and one per row of ``expected``.
 
     Parameters
     ----------
     path : Path
     name : str
-        Of the suite: the experiment's.
+        Name of the suite: the experiment's.
     runs : Sequence[Mapping]
         Each with ``name`` (of the case, "" without), ``status``, ``reason``, ``time`` and ``expected``.
     """

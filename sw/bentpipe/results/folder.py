@@ -137,7 +137,7 @@ class RunFolder:
 
     @classmethod
     def claim_next(cls, above: Path, name: str) -> Self:
-        """``NAME-N`` in the folder ``above``, with the lowest N above all that are there."""
+        """Claim ``NAME-N`` in the folder ``above``, with N one above the highest existing one."""
         while True:
             tails = [path.name.removeprefix(f"{name}-") for path in above.glob(f"{name}-*")]
             path = above / f"{name}-{max((int(tail) for tail in tails if tail.isdecimal()), default=0) + 1}"
@@ -205,8 +205,11 @@ class RunFolder:
 
     @contextmanager
     def goes_on(self, captures: Sequence[str] = ()) -> Iterator[None]:
-        """Inside, make what goes on. If that works, the folder is its run's, and what was written of these captures is
-        under way again; else everything stays as it is."""
+        """Continue a run in its folder: its objects are made within the context.
+
+        After success the folder is that run's, and these captures continue from their written part. After an error
+        everything stays as it is.
+        """
         moved = [file for file in captures if (self.path / file).is_file() and not (self.work / file).exists()]
         for file in moved:
             (self.path / file).replace(self.work / file)
@@ -316,7 +319,7 @@ class RunFolder:
             self.end_state()
 
     def end_state(self) -> None:
-        """There is nothing to go on from any more."""
+        """Remove the state: nothing is left to continue."""
         self.state.unlink(missing_ok=True)
 
     def draw(self, make_report: Callable[[Path], None]) -> None:

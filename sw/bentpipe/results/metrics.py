@@ -66,7 +66,7 @@ def set_otherwise(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any
 
 
 def fairness(rates: Sequence[float]) -> float | None:
-    """(sum x)**2 / (n * sum x**2): 1 if all get the same, 1/n if one gets all. None if none got anything."""
+    """Return Jain's index (sum x)**2 / (n * sum x**2): 1 if all are equal, 1/n if one has all; None if all are 0."""
     squares = sum(x * x for x in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
@@ -178,7 +178,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 
 def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """``rates`` of a run; of one that was written before there were any, those with which it began."""
+    """Return ``rates`` of a run; for results of versions without them, the rates at its start."""
     resolved = summary["resolved"]
     ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
     began = {"at_s": 0.0, "ports": ports, "vcs": [vc["cell_rate_bps"] for vc in resolved["vcs"]]}
@@ -243,7 +243,7 @@ def hop_rates(
 
 
 def cells_of(packet: int) -> int:
-    """Cells of an IP packet of so many octets."""
+    """Return the number of cells of an IP packet of so many octets."""
     return -(-(packet + _ENCAPSULATION) // 48)
 
 

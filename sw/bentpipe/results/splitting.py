@@ -93,7 +93,7 @@ class Tree:
     stages: list[SplittingLevel] = field(default_factory=list)
 
     def weights(self) -> list[float]:
-        """Excursions that come to each level, as estimated."""
+        """Return the estimated number of excursions that reach each level."""
         found, weight = [], float(self.excursions)
         for stage in self.stages:
             found.append(weight)
@@ -101,7 +101,7 @@ class Tree:
         return found
 
     def losses(self) -> float:
-        """Cells that the batch loses, as estimated."""
+        """Return the estimated number of cells that the batch loses."""
         stages = zip(self.weights(), self.stages, strict=True)
         return self.outside + sum(weight * stage.lost / stage.trials for weight, stage in stages if stage.trials)
 
@@ -218,8 +218,11 @@ def _padded(lists: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _plain(trees: Sequence[Tree], error: Any, stem: int) -> float | None:
-    """Cells that a plain run needs for the same relative error, if its losses come in independent excursions: of those
-    that come to the last level each loses ``d`` cells, with mean and mean square as in the trials from there."""
+    """Return the number of cells that a plain run needs for the same relative error.
+
+    Its losses are assumed to come in independent excursions. Each excursion that reaches the last level loses ``d``
+    cells, with mean and mean square as in the trials from there.
+    """
     last = [tree.stages[-1] for tree in trees if tree.stages]
     trials, lost, squares = (sum(getattr(each, name) for each in last) for name in ("trials", "lost", "squares"))
     there = sum(tree.weights()[-1] for tree in trees if tree.stages)

@@ -42,7 +42,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Mean and interval of at least one value."""
+    """Return mean and interval of at least one value."""
     count, mean = len(values), fmean(values)
     if count == 1:
         return Mean(1, mean, None, None, mean, mean)
@@ -82,7 +82,7 @@ def _between(t: float, freedom: int) -> float:
 
 
 def _expanded(probability: float, freedom: int) -> float:
-    """Abramowitz and Stegun, 26.7.5."""
+    """Return a quantile by the expansion of Abramowitz and Stegun, 26.7.5."""
     z = NormalDist().inv_cdf(probability)
     terms = (
         (z**3 + z) / 4,

@@ -195,7 +195,7 @@ THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "interval", "holds", "so
 
 
 def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Predicted figures beside ours."""
+    """Return predicted figures beside ours."""
     table = []
     for row in rows:
         interval, holds = "-", "too few samples"
@@ -374,7 +374,7 @@ def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
 
 
 def profile_rows(summary: dict[str, Any]) -> list[str]:
-    """Profiles that drove settings in the run, each in a sentence."""
+    """Return a sentence for each profile that drove settings in the run."""
     return [
         f"{', '.join(profile['keys'])} followed {profile['file']}"
         + ("" if profile["direction"] == "both" else f" ({profile['direction']})")
@@ -421,7 +421,7 @@ OAM_COLUMNS = (
 
 
 def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """States and cells of the hosts' ends of OAM flows: how often in a state, and how long in all."""
+    """Return states and cells of the hosts' ends of OAM flows: how often in a state, and how long in total."""
     return [
         [
             end["host"],
@@ -570,7 +570,7 @@ def print_notes(console: Console, summary: dict[str, Any]) -> None:
 
 
 def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
-    """Flows, drops, and published figures beside ours."""
+    """Print flows, drops, and published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     console.print(f"{time_text(summary)}, seed {summary['seed']}", highlight=False)
     print_notes(console, summary)
@@ -627,7 +627,7 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
 
 
 def change_text(change: Mapping[str, Any]) -> str:
-    """``network.lines.satellite.ber: 0 -> 1e-08``, of a change as ``result.json`` has it."""
+    """Return a change of ``result.json`` as ``network.lines.satellite.ber: 0 -> 1e-08``."""
     return f"{change['key']}: {_value(change['old'])} -> {_value(change['new'])}"
 
 

@@ -86,12 +86,7 @@ def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
 
 
 def parse_seeds(given: str | Sequence[int]) -> tuple[int, ...]:
-    """Seeds of a text like ``1-5,8``, or as they are.
-
-    Raises
-    ------
-    BentpipeError
-    """
+    """Return the seeds of a text like ``1-5,8``, or the given ones."""
     if isinstance(given, str):
         found: list[int] = []
         for part in given.split(","):

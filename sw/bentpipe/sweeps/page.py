@@ -143,7 +143,10 @@ def _experiments(s: Mapping[str, Any], led: Mapping[str, str]) -> str:
 
 
 def _figures(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Spec]:
-    """Figures over what is varied: mean, interval, each seed; those that are the same everywhere are left out."""
+    """Return the figures over the varied key: mean, interval, each seed.
+
+    Figures that are the same everywhere are left out.
+    """
     over, label = swept_over(s, rows)
     if over is None:
         return {}

@@ -192,7 +192,8 @@ def plan_catalogue(
     *,
     quick: bool = False,
 ) -> Plan:
-    """Experiments of the catalogue, each with all its cases; ``quick`` shortens those that declare a shorter run."""
+    """Plan experiments of the catalogue, each with all its cases; ``quick`` shortens those that declare a shorter
+    run."""
     runs: list[PlannedRun] = []
     for name in names:
         short = quick and load(name, settings).quick_ps is not None

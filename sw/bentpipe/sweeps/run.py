@@ -230,7 +230,7 @@ class _Sweep:
                 self.results.add(name, read_above(folder.path / name))
 
     def begin(self) -> None:
-        """From now on there is a folder, whose report says what is done so far."""
+        """Begin the sweep: from now on its folder exists, and its report shows the progress."""
         self._folder.begin()
         for name in PLOTS:
             (self._folder.path / name).unlink(missing_ok=True)  # of fewer runs

@@ -39,7 +39,7 @@ HEADS: Final = {
 
 
 def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
-    """``54.105 ± 0.210``."""
+    """Return a mean with its interval as ``54.105 ± 0.210``."""
     if figure is None:
         return "-"
     known = metric_of(name)
@@ -59,7 +59,7 @@ def _together(metrics: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def mean_rows(summary: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
+    """Return columns and rows: varied keys, the number of runs, the mean of each figure with its interval."""
     asked = summary.get("metrics") or SHOWN
     shown = [m for m in asked if any(m in entry["metrics"] for entry in summary["means"])]
     if not summary.get("metrics") and all(_together(entry["metrics"]) for entry in summary["means"]):
@@ -86,7 +86,7 @@ PUBLISHED_COLUMNS: Final = (
 
 
 def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Published figures beside the means of ours."""
+    """Return published figures beside the means of ours."""
     table = []
     for row in rows:
         remarks = [*(["predicted"] if row["ratio"] is not None and row["measured"] is None else []), *row["remarks"]]
@@ -116,7 +116,7 @@ def _head(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_sweep(console: Console, summary: Mapping[str, Any]) -> None:
-    """Means over seeds, published figures beside them, runs that failed."""
+    """Print means over seeds, published figures beside them, and runs that failed."""
     _head(console, summary)
     columns, rows = mean_rows(summary)
     left = columns.index("runs")

@@ -118,7 +118,7 @@ class Results:
         return [row for folder in self.runs for row in self._rows.get(folder, ())]
 
     def verdict(self) -> tuple[str, str | None]:
-        """Status and reason of the sweep when no run is left."""
+        """Return status and reason of the sweep when no run is left."""
         bad = [run for run in self.runs.values() if run["status"] != "done"]
         if not bad:
             return "done", None
@@ -126,7 +126,7 @@ class Results:
         return "failed", f"{len(bad)} of {len(self.runs)} runs failed, {name}: {bad[0]['reason']}"
 
     def summary(self, status: str, reason: str | None, time: Mapping[str, Any]) -> dict[str, Any]:
-        """``result.json`` as of now."""
+        """Return the present ``result.json``."""
         runs = [*self.runs.values()]
         found = {
             **self._head,

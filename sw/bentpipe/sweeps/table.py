@@ -116,7 +116,7 @@ def read_table(folder: Path) -> pa.Table:
 
 
 def check_metrics(names: Sequence[str], table: pa.Table) -> None:
-    """Raises :class:`BentpipeError` if a name is no figure in the table."""
+    """Raise :class:`BentpipeError` if a name is no figure in the table."""
     columns = ("flow", "vc", "port", "metric")
     rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
     known = dict.fromkeys(metric_name(dict(zip(columns, row, strict=True))) for row in rows if row[-1])

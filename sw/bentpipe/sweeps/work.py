@@ -97,7 +97,8 @@ class Outcome:
 
 
 def dask_setup(worker: Any) -> None:
-    """Called by Dask in each worker of a local cluster: Ctrl-C is for who began the sweep."""
+    """Ignore Ctrl-C in a worker of a local cluster, where Dask calls this: it is for the process that began the
+    sweep."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -161,7 +162,7 @@ def _perform(experiment: Experiment, job: Job, path: Path) -> None:
 
 
 def _goes_on(job: Job, path: Path) -> bool:
-    """Go on from the state that a run left that was cut off; False if there is none that can be gone on from."""
+    """Continue a run that was cut off from the state that it left; return False if there is no usable state."""
     from bentpipe.experiment.run.perform import resume
     from bentpipe.report.places import in_sweep
     from bentpipe.results.folder import STATE, RunFolder

@@ -211,14 +211,14 @@ class Connection:
     # ---- timers ----
 
     def fast_tick(self, now: int) -> None:
-        """BSD's fast timer: send the ACK that was delayed."""
+        """Handle BSD's fast timer: send the ACK that was delayed."""
         if self.receiver.delack:
             self.timers.now = now
             self.receiver.ack_now = True
             self._output(False)
 
     def slow_tick(self, tick: int, now: int) -> None:
-        """BSD's slow timer: tick number ``tick`` of the host."""
+        """Handle BSD's slow timer: tick number ``tick`` of the host."""
         timers = self.timers
         timers.now = now
         timers.clock = tick
@@ -302,11 +302,11 @@ class Connection:
             timers.keep = 0
 
     def _await_fin(self) -> None:
-        """FIN_WAIT_2 of an application that is done: the peer's FIN is not waited for for ever (4.4BSD)."""
+        """Limit the wait for the peer's FIN, in FIN_WAIT_2 of an application that is done (4.4BSD)."""
         self.timers.wait = self.timers.clock + _MAX_IDLE_S * self.timers.per_second
 
     def _wait_timeout(self) -> None:
-        """TIME_WAIT is over, or the peer may have gone in FIN_WAIT_2 (``tcp_timers``, TCPT_2MSL)."""
+        """End TIME_WAIT, or give up a silent peer in FIN_WAIT_2 (``tcp_timers``, TCPT_2MSL)."""
         timers = self.timers
         if self.state == TIME_WAIT:
             self._closed("")
@@ -437,7 +437,7 @@ class Connection:
         return False
 
     def _receive_acceptable(self, segment: Segment) -> None:
-        """ACK, window, data and FIN of a segment, in this order (RFC 793 section 3.9)."""
+        """Process ACK, window, data and FIN of a segment, in this order (RFC 793 section 3.9)."""
         sender = self.sender
         receiver = self.receiver
         seq = receiver.seg_seq
@@ -536,7 +536,7 @@ class Connection:
         self.timers.keep = self.timers.clock + seconds * self.timers.per_second
 
     def _established(self) -> None:
-        """Our SYN is acknowledged, and we have the peer's."""
+        """Enter ESTABLISHED: our SYN is acknowledged, and we have the peer's."""
         timers = self.timers
         sender = self.sender
         self.established_ps = timers.now

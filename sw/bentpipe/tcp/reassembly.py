@@ -64,7 +64,7 @@ class Reassembly:
         return expected
 
     def blocks(self, limit: int) -> list[tuple[int, int]]:
-        """At most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
+        """Return at most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
         found: list[tuple[int, int]] = []
         for block in reversed(self._recent.items()):
             found.append(block)

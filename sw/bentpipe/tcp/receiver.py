@@ -111,7 +111,8 @@ class Receiver:
     # ---- the window ----
 
     def space(self) -> int:
-        """Octets of window from ``rcv_nxt`` on: what is free, or was promised."""
+        """Return the octets of window from ``rcv_nxt`` on: the free ones, or those already advertised if they are
+        more."""
         window = self.rcv_hiwat - self.unread
         if self.rcv_adv - self.rcv_nxt > window:
             window = self.rcv_adv - self.rcv_nxt
@@ -161,7 +162,7 @@ class Receiver:
         self.timers.delack = 0
 
     def acknowledge_data(self) -> None:
-        """Data came in order: by the ACK policy."""
+        """Acknowledge data that arrived in order, by the ACK policy."""
         if self.each or (self.delack and self.every_second):
             self.ack_now = True
         if not self.each and not self.delack:

@@ -47,7 +47,7 @@ class Scoreboard:
         self._below_rxt = 0
 
     def start_recovery(self) -> None:
-        """Nothing is retransmitted yet."""
+        """Start a recovery, in which nothing is retransmitted yet."""
         self.high_rxt = self.una
         self._below_rxt = 0
 
@@ -124,7 +124,7 @@ class Scoreboard:
         return True
 
     def retransmitted(self, end: int) -> None:
-        """Octets up to ``end`` - 1 were retransmitted, or passed over as they are SACKed."""
+        """Record that octets up to ``end`` - 1 were retransmitted, or skipped as they are SACKed."""
         rxt = self.high_rxt
         if end <= rxt:
             return
@@ -139,7 +139,7 @@ class Scoreboard:
         self.high_rxt = end
 
     def lost_below(self) -> int:
-        """``IsLost(s)`` holds exactly for unSACKed s below this number (``una`` if for none)."""
+        """Return the number below which exactly the unSACKed octets are lost (``IsLost``); ``una`` if none are."""
         starts = self._starts
         ends = self._ends
         octets = 0
@@ -151,7 +151,7 @@ class Scoreboard:
         return self.una
 
     def pipe(self, high_data: int) -> int:
-        """``SetPipe``: octets thought to be in the network, ``high_data`` being one past the highest sent."""
+        """Return the octets thought to be in the network (``SetPipe``); ``high_data`` is one past the highest sent."""
         lost = self.lost_below()
         above = 0  # SACKed octets at and above `lost`
         starts = self._starts

@@ -316,9 +316,9 @@ class Sender:
         return cwnd <= self.snd_wnd and (self.timers.pace != 0 or self.snd_max - self.snd_una + self.maxseg > cwnd)
 
     def advance(self, ack: int) -> None:
-        """``snd_una`` moves on to ``ack``, and with it all that counts from it.
+        """Move ``snd_una`` to ``ack``, with all that counts from it.
 
-        The window's right edge stays where it was until the segment's own window is taken (:meth:`offered`).
+        The window's right edge stays until the segment's own window is taken (:meth:`offered`).
         """
         timers = self.timers
         una = self.snd_una
@@ -540,7 +540,7 @@ class Sender:
         return cwnd if cwnd < self.snd_wnd else self.snd_wnd
 
     def room(self) -> int:
-        """Octets of payload that a segment holds beside its options."""
+        """Return the octets of payload that a segment holds beside its options."""
         room = self.payload
         receiver = self.receiver
         if receiver.sacks and receiver.reassembly.starts:
@@ -550,14 +550,14 @@ class Sender:
         return room
 
     def may_send(self) -> bool:
-        """Pacing lets a segment go now; if not, the timer is set to when it does."""
+        """Return whether pacing permits a segment now; if not, set the timer to the time when it does."""
         if self.growth.paces and self.timers.now < self.pace_next:
             self.timers.pace = self.pace_next
             return False
         return True
 
     def _pace(self, octets: int) -> None:
-        """So many octets went out: the next wait for the time that these take at the pacing rate."""
+        """Delay the next segment by the time that so many octets, which were sent, take at the pacing rate."""
         now = self.timers.now
         rate = self.growth.pacing_rate(self.window_in_use(), self.rtt.smoothed_ps)
         if rate > 0:
@@ -731,7 +731,7 @@ class Sender:
         return self.send(nxt, length, fin) - nxt
 
     def _transmit_limited(self) -> None:
-        """Limited transmit (RFC 3042): a new segment, if the window with two more has room for it."""
+        """Send a new segment by limited transmit (RFC 3042), if the window enlarged by two segments has room for it."""
         if self.snd_nxt == self.snd_max and not self.recovery.recovering:
             beyond = self.snd_max - self.snd_una + self.maxseg
             if beyond <= self.growth.cwnd + 2 * self.maxseg:

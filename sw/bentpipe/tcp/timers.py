@@ -80,7 +80,7 @@ class Timers:
         return other if other != 0 and (due == 0 or other < due) else due
 
     def stop(self) -> None:
-        """Nothing is due any more."""
+        """Stop all timers."""
         self.rexmt = 0
         self.persist = 0
         self.keep = 0

@@ -19,7 +19,7 @@ class Recorder(Protocol):
         ...
 
     def event(self, series: str, time_ps: int, kind: str, value: int) -> None:
-        """Something happened at a flow: ``fast_retransmit``, ``timeout``, ``retransmit``, ... ; value: offset."""
+        """Record an event of a flow: ``fast_retransmit``, ``timeout``, ``retransmit``, …; the value is an offset."""
         ...
 
 

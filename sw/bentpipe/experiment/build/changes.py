@@ -87,5 +87,5 @@ class Reconfigurator:
 
 
 def _other(before: Sequence[_T], after: Sequence[_T]) -> Iterator[tuple[_T, _T]]:
-    """Pairs of what is not the same object before and after."""
+    """Return the pairs that are not the same object before and after."""
     return ((old, new) for old, new in zip(before, after, strict=True) if old is not new)

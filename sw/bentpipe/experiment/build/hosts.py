@@ -135,7 +135,7 @@ Build = Callable[[Experiment, Any], BuiltExperiment]
 
 
 def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
-    """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
+    """Build nodes, lines, VCs, hosts and flows of an experiment."""
     network, nics, vcs = build_network(experiment)
     try:
         return add_hosts(experiment, recorder, network, nics, vcs)
@@ -181,8 +181,10 @@ def add_hosts(
     vcs: list[int],
     outside: Mapping[str, LedgerHost] | None = None,
 ) -> BuiltExperiment:
-    """Hosts and flows on a network made by :func:`build_network`; starts it. Hosts that are ``outside`` have no flows
-    and no ends of OAM flows here."""
+    """Add hosts and flows to a network made by :func:`build_network`, and start it.
+
+    Hosts that are ``outside`` have no flows and no ends of OAM flows here.
+    """
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
@@ -222,12 +224,12 @@ def add_hosts(
 
 
 def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
-    """At the port at which a run splits.
+    """Return the queue monitor at the port at which a run splits; None without splitting.
 
     Raises
     ------
     BentpipeError
-        The engine's models give no state, which could be gone on from.
+        The engine's models cannot save their state, so a run cannot continue from it.
     """
     if experiment.splitting is None:
         return None

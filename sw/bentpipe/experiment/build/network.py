@@ -138,7 +138,7 @@ def _line(
 
 
 def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
-    """Hosts and switches by their names, and what joins them."""
+    """Return hosts and switches of a path, and the nodes between them."""
     found = []
     for here, after in zip(path, (*path[1:], ""), strict=True):
         found += [nodes[here], *between.get((here, after), [])]

@@ -57,7 +57,7 @@ def _both(flow: FlowSpec) -> tuple[tuple[int, int], ...]:
 
 
 def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
-    """Location ID and PTI of a flow's loopback cells."""
+    """Return the location ID and PTI of a flow's loopback cells."""
     at = flow.settings["at"]
     if not at:
         return END_POINT, END_PTI

@@ -323,7 +323,7 @@ class Overrides:
         return self._feed is not None
 
     def feed(self, until_ps: int, limit_ps: int) -> None:
-        """Before time passes up to ``until_ps``: have the event loop make rows, none that holds after ``limit_ps``."""
+        """Let the event loop make rows before time passes up to ``until_ps``; none of them holds after ``limit_ps``."""
         if self._feed is not None:
             self._feed.feed(until_ps, limit_ps)
 

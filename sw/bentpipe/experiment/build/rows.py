@@ -210,7 +210,8 @@ class RowFeed:
         loop.schedule(loop.ffi.from_buffer("bp_scheduled_write[]", made), len(made))
 
     def _table(self, rows: Sequence[PassedRow]) -> tuple[list[tuple[int, int]], list[int], np.ndarray]:
-        """Node and address of all registers, the words of each, and their values: those of now, and a row for each."""
+        """Return node and address of all registers, the words of each, and their values: those of now, and a row for
+        each."""
         import numpy as np
 
         known = self._values or {}
@@ -299,8 +300,11 @@ class _Targets:
 def _of_link(
     link: Link, member: str, registers: Sequence[tuple[str, int, int]], less: int, like: _Target | None
 ) -> _Target:
-    """``less``: the settings have so much less than rows; ``like``: the same of the line's other direction, whose
-    values are computed once for both."""
+    """Return the target of a column that writes to a link.
+
+    ``less`` is by how much the settings are less than the rows. ``like`` is the target of the line's other direction,
+    whose values are computed once for both.
+    """
     names = [name for name, _, _ in registers]
 
     def made(value: Any) -> Sequence[int | None]:

@@ -45,7 +45,7 @@ class DeclaredTable(Settings):
 
     @classmethod
     def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Defaults of members that depend on what is given."""
+        """Return the defaults of members that depend on what is given."""
         del given
         return {}
 

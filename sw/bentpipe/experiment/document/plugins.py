@@ -241,7 +241,7 @@ def _text(error: Exception) -> str:
 
 @contextmanager
 def _told(place: str, path: Path | None = None) -> Iterator[None]:
-    """Whatever is raised in the block becomes a line about a plugin, with the place in its own files."""
+    """Turn every exception within the context into a line about a plugin, with the place in its own files."""
     try:
         yield
     except PluginError:

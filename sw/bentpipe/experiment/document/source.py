@@ -104,7 +104,7 @@ class Source:
 
 
 def _lists_once(lines: Iterable[str]) -> Iterator[str]:
-    """Lines in which what is known is listed the first time only."""
+    """Yield the lines; a list of known words is kept only the first time."""
     listed: set[str] = set()
     for line in lines:
         before, known, words = line.partition("; known: ")
@@ -136,6 +136,6 @@ class Problems:
             self.found.append(wrong)
 
     def check(self) -> None:
-        """Raises :class:`ConfigError` if something was wrong."""
+        """Raise :class:`ConfigError` if an error was kept."""
         if self.found:
             raise self.source.error(*self.found)

@@ -14,7 +14,8 @@ _FORM: Final = "write KIND:PLACE, KIND of ip, pdus, cells, PLACE of HOST, LINE, 
 
 
 def parse_capture(text: str, network: NetworkSpec) -> CaptureSpec:
-    """``KIND:HOST``, ``KIND:LINE`` (at the line's first end) or ``KIND:LINE@SWITCH``; without ``KIND:`` it is ``ip``.
+    """Parse ``KIND:HOST``, ``KIND:LINE`` (at the line's first end) or ``KIND:LINE@SWITCH``; without ``KIND:`` it is
+    ``ip``.
 
     Raises
     ------

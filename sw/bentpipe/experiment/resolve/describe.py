@@ -25,7 +25,7 @@ __all__ = ["describe"]
 
 
 def _ports(rates: Sequence[int]) -> str:
-    """Rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
+    """Return the rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
     runs = [(rate, len(list(same))) for rate, same in itertools.groupby(rates)]
     return ", ".join(f"{count} x {format_rate(rate)}" for rate, count in runs)
 

@@ -77,7 +77,8 @@ def read_events(
 
 
 def refusal(key: str) -> str:
-    """Why a setting can't be changed in a run, ``""``: it can, or isn't there, which reading it tells."""
+    """Return why a setting cannot be changed in a run; ``""`` if it can, or does not exist, which reading it
+    reports."""
     models: list[type[Settings]] = [Document]
     parts = key.split(".")
     while parts:

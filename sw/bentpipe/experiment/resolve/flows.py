@@ -349,7 +349,7 @@ def _script(table: TrafficTable, source: Source) -> Script:
 
 
 def _first_line(source: Source) -> int:
-    """Line of the file at which a script that stands in it begins; 1 if it came from the command line."""
+    """Return the line of the file at which a script in it begins; 1 if it came from the command line."""
     line = source.line("traffic.netspec")
     if line is None:
         return 1

@@ -236,7 +236,7 @@ class Channels:
             raise ConfigProblem(f"{key}.sustained_rate", what)
 
     def check_continuity(self, key: str, given: ContinuitySettings, paths: Sequence[tuple[str, ...]]) -> None:
-        """Both ends of a VC with a continuity check have OAM flows, and it has two ends."""
+        """Check that a VC with a continuity check has two ends, and that both have OAM flows."""
         path = paths[0]
         if given.continuity_check != "none" and len(paths) > 1:
             raise ConfigProblem(

@@ -128,7 +128,7 @@ class _Ports:
 
 
 def _kind(place: str, own: str | None, network: NetworkTable, rate: int) -> str:
-    """``line`` of a line, or of the whole network."""
+    """Return the ``line`` of a line, else that of the whole network."""
     kind = own or network.line
     if kind == "sonet" and rate not in SONET_RATES:
         key = f"{place}.line" if own else "network.line"

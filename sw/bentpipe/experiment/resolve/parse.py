@@ -204,7 +204,7 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
 def _theory(
     tables: Document, network: NetworkSpec, flows: list[FlowSpec], problems: Problems
 ) -> tuple[TheoryTable, ...]:
-    """Predicted figures, each of two series that can be there."""
+    """Check that the series of predicted figures can exist, and return their tables."""
     owners = [flow.name for flow in flows]
     for switch in network.switches:
         owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.ports)))]

@@ -145,8 +145,10 @@ class LineSpec:
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
     def as_given(self, key: str, shorter_ps: int = 0) -> list[Any] | None:
-        """Both directions' values of a key as a document has them, with delays longer by ``shorter_ps``; None: the
-        key has one value for both."""
+        """Return both directions' values of a key as a document has them; None: the key has one value for both.
+
+        Delays are longer by ``shorter_ps``.
+        """
         if key in ("ber", "outage"):
             return [*getattr(self, key)]
         if key == "rate":
@@ -636,7 +638,7 @@ class Experiment:
 
 
 def plain(value: Any) -> Any:
-    """Members of dataclasses and models by name, down to values, as JSON has them."""
+    """Return members of dataclasses and models by name, down to values, as JSON has them."""
     if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec, ProfileSpec)):
         return plain(value.row())
     if isinstance(value, Settings):

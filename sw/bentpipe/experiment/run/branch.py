@@ -134,7 +134,7 @@ class Branches:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Behind it the network and the hosts are as they were before."""
+        """Restore the network and the hosts at the end of the context."""
         engine, now = self.engine, self._network.take()
         try:
             yield

@@ -59,8 +59,10 @@ def perform(
 def resume(
     folder: RunFolder, *, show_progress: bool = False, plots: bool | None = None, beside: Around | None = None
 ) -> RunResult:
-    """Go on with a run from the state in its folder, and write all of the folder; nothing is otherwise than without the
-    interruption but ``time``. ``plots`` and ``beside`` as of :func:`perform`; without ``plots`` as the run began.
+    """Continue a run from the state in its folder, and write all of the folder.
+
+    The result is bit-identical to an uninterrupted run, except for ``time``. ``plots`` and ``beside`` are as for
+    :func:`perform`; without ``plots`` they are as the run began.
 
     Raises
     ------
@@ -155,19 +157,19 @@ def resume_cases(
     plots: bool | None = None,
     begins: Callable[[int, int, Experiment], None] | None = None,
 ) -> dict[str, Any]:
-    """Go on with an experiment's cases: those that are over stay, one with a state goes on from it, the others run.
+    """Continue an experiment's cases: those that are over stay, one with a state continues from it, the others run.
 
     Parameters
     ----------
     plots : bool, optional
-        With plots as files; as the run began, if not given.
+        Write plots as files; by default as the run began.
     begins : callable, optional
-        Told of each case before: its number from 1, of how many, and the case.
+        Called before each case with its number from 1, the number of cases, and the case.
 
     Raises
     ------
     BentpipeError
-        As of :func:`resume`.
+        As for :func:`resume`.
     """
     experiments, settings, began_with_plots = read_state(folder.state)
     told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)

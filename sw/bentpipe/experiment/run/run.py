@@ -167,7 +167,7 @@ class Run:
         self._since = 0.0
 
     def take_up(self, saved: Any, folder: RunFolder) -> None:
-        """Go on from a state in this folder; ``saved`` is the network's."""
+        """Continue from a state in this folder; ``saved`` is the network's."""
         assert self.built.restore is not None
         with folder.goes_on(self.captures):
             self.built.restore(saved, folder.work)
@@ -235,7 +235,10 @@ class Run:
     def _simulate(
         self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
     ) -> None:
-        """Everything that the rest of the run hangs on is a member when ``save`` is called."""
+        """Simulate up to the end, and save from time to time.
+
+        Everything that the rest of the run depends on is a member when ``save`` is called.
+        """
         experiment, built = self.experiment, self.built
         end, step = experiment.duration_ps, experiment.record.interval_ps
         save_again = _NowAndThen(save, _SAVE_S)
@@ -285,7 +288,7 @@ class Run:
             _log.warning("%s: %s: the state is not saved; the run continues", error.filename, error.strerror or error)
 
     def _wall_s(self) -> float:
-        """Real time so far, of all parts of the run."""
+        """Return the real time so far, of all parts of the run (s)."""
         return self._spent_s + time.perf_counter() - self._since
 
     def _series(self) -> dict[str, Any]:
@@ -369,7 +372,7 @@ class _Stops:
         return self._end - 1 if planned is None else min(planned, self._end - 1)
 
     def advance(self) -> ProfileRow | PlannedEvent | None:
-        """Go on; the entry that comes now, None: a sample was taken."""
+        """Advance to the next stop and return its entry; None: a sample was taken."""
         entry = self._timeline.pop() if self.next[1] else None
         if entry is None:
             self._due += self._step
@@ -456,7 +459,7 @@ def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None
 
 
 def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
-    """Why the outcome can't be trusted, or None."""
+    """Return the reason why the result cannot be trusted, or None."""
     try:
         built.check()
     except SimulationError as error:

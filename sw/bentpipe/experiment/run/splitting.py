@@ -67,21 +67,24 @@ class Walk(Protocol):
         ...
 
     def go(self, level: int, empty: bool, until_ps: int) -> None:
-        """Go on until so many cells are queued (0: any number), until none is (``empty``), or until that time."""
+        """Run until so many cells are queued (0: any number), until none is (``empty``), or until that time."""
         ...
 
     def now_ps(self) -> int: ...
 
 
 def starts(states: int, trials: int, draw: random.Random) -> list[int]:
-    """From which of so many states each trial begins: from each as often as from any other, or once more; which ones,
-    is drawn. So each state is begun from ``trials / states`` times in the mean."""
+    """Return the state from which each trial begins.
+
+    Each state is used equally often, or once more; which ones are used once more is drawn. So ``trials / states``
+    trials begin from each state on average.
+    """
     whole, rest = divmod(trials, states)
     return [*range(states)] * whole + sorted(draw.sample(range(states), rest))
 
 
 def go(walk: Walk, level: int, most_ps: int) -> bool:
-    """Go on until so many cells are queued: True; or none: False."""
+    """Run until so many cells are queued and return True, or until none is and return False."""
     if level and walk.counts().queue >= level:
         return True
     end = walk.now_ps() + most_ps
@@ -132,16 +135,16 @@ def grow(
 
 
 def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: int) -> tuple[list[int], int]:
-    """Levels between which trials come with a probability of about :data:`_SHARE`, up to one from which as many lose
-    cells; and how many cells came for the port in the looking.
+    """Choose levels with a probability of about :data:`_SHARE` from one to the next.
 
-    A plain run of ``first_ps`` says to which level ``effort`` cycles come in it, or more, and trials from each level
-    how high those go.
+    From the last level, about that share of trials loses cells. Also return the number of cells that arrived for the
+    port meanwhile. A plain run of ``first_ps`` gives the level that ``effort`` or more of its cycles reach. Trials from
+    each level give the following one.
 
     Raises
     ------
     ExperimentFailed
-        The queue stays empty, or comes to a level that it doesn't go beyond and at which nothing is lost.
+        The queue stays empty, or reaches a level that it does not exceed and at which nothing is lost.
     """
     draw, cells = random.Random(f"{seed} pilot"), 0
     begin = walk.take()

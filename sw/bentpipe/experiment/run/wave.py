@@ -133,7 +133,7 @@ class _Run:
         return Wave(node.name, node.kind, recorded.begin, recorded.end, came, went)
 
     def _go(self, until_ps: int, bar: Progress) -> None:
-        """To this time, with the experiment's events on the way."""
+        """Run to this time, with the experiment's events on the way."""
 
         def progress(now_ps: int) -> None:
             bar.update(now_ps)

@@ -45,15 +45,17 @@ class Growth:
         """
 
     def on_ack(self, acked: int, rtt: int, now: int) -> None:
-        """New data was acknowledged, outside of recovery: so many octets. ``rtt``: the smoothed round trip (ps, 0 as
-        long as none was measured); ``now``: ps."""
+        """Grow the window after so many octets of new data were acknowledged, outside of recovery.
+
+        ``rtt`` is the smoothed round trip (ps), 0 as long as none was measured; ``now`` is in ps.
+        """
         raise NotImplementedError
 
     def on_unused(self, now: int) -> None:
-        """Until now the sender left a part of its window unused: an ACK of new data came, or something may be sent.
+        """Note that the sender has left a part of its window unused until now.
 
-        Between two ACKs that open the window it is called as often as the sender looks for something to send, so that
-        a pause of either application ends with a call.
+        It is called when an ACK of new data arrives, or something may be sent. Between two ACKs that open the window it
+        is called whenever the sender looks for something to send. So a pause of either application ends with a call.
         """
 
     def on_idle(self, window: int) -> None:
@@ -73,5 +75,6 @@ class Growth:
         self.on_loss(in_use, now)
 
     def pacing_rate(self, window: int, rtt: int) -> int:
-        """Octets a second at which ``window`` octets are to be sent with this smoothed round trip (ps); 0: at once."""
+        """Return the rate (octets a second) to send ``window`` octets with this smoothed round trip (ps); 0: no
+        pacing."""
         return 0

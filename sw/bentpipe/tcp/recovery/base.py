@@ -70,11 +70,11 @@ class Recovery:
         raise NotImplementedError
 
     def new_ack(self, s: Sender, ack: int) -> bool:
-        """New data is about to be acknowledged after duplicates. True if the ACK opens the window as usual."""
+        """Prepare for an ACK of new data after duplicates; return True if it opens the window as usual."""
         return True
 
     def advanced(self, s: Sender, acked: int) -> None:
-        """``snd_una`` moved within a recovery."""
+        """Handle an advance of ``snd_una`` within a recovery."""
 
     def send(self, s: Sender) -> None:
         """Send what the recovery lets go."""

@@ -75,7 +75,7 @@ class Sack(Recovery):
         self.pipe -= 2 * s.growth.mss
 
     def _proportional(self, s: Sender, pipe: int) -> None:
-        """``cwnd`` after an ACK by proportional rate reduction (RFC 6937 section 3)."""
+        """Set ``cwnd`` after an ACK by proportional rate reduction (RFC 6937 section 3)."""
         growth = s.growth
         held = s.snd_una + s.scoreboard.sacked
         delivered = held - self.held
