@@ -263,7 +263,7 @@ class SdramFifos(wiring.Component):
         return chosen, any_
 
     def _work(self, m, ends, chosen, any_, due, refreshed):
-        """Do one job after the other."""
+        """Execute one job after the other."""
         w = _Work(self._times, Signal.like(chosen))
         words = Array(end.inbox.get_word for end in ends)
         index = Signal(range(_HALVES))  # of the halfword that follows

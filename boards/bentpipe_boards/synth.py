@@ -121,15 +121,15 @@ _LUT_SITES = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
 
 
 def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
-    """Synthesise a component, or take the figures of the last time if nothing has changed.
+    """Return the figures of a component: measured, or those of the last time if nothing has changed.
 
     Parameters
     ----------
     entry : Entry
     folder : Path
-        For the files of the tools, and the figures.
+        Folder for the files of the tools, and the figures.
     quick : bool
-        Without place and route.
+        Leave out place and route.
 
     Raises
     ------

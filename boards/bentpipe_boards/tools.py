@@ -71,12 +71,14 @@ def tool_versions(*more: str) -> dict[str, str]:
 
 
 def run_tool(command: Sequence[str], log: Path, folder: Path) -> Spent:
-    """Run a program in a folder, with its output in a file; it is ended when this process is interrupted.
+    """Run a program in a folder, with its output in a file, and return its cost.
+
+    It is ended when this process is interrupted.
 
     Raises
     ------
     ToolError
-        It failed; its first line that says why.
+        It failed; the text is its first line with the reason.
     """
     started = time.monotonic()
     with log.open("w") as output:

@@ -166,7 +166,7 @@ class Simulated:
     def begin(
         self, registers: Iterable[tuple[Signal, int]], rows: dict[MemoryData, list[int]], inputs: dict[str, int]
     ) -> None:
-        """Have this state and these inputs; once, before anything else. All else follows from them."""
+        """Set the state and the inputs at the start, before anything else; all other values follow from them."""
         for signal, value in registers:
             self._set(signal, _signed(signal, value))
         for memory, data in rows.items():
@@ -174,7 +174,7 @@ class Simulated:
         self.give(inputs)
 
     def give(self, inputs: dict[str, int]) -> None:
-        """Have these inputs, before the clock; ``clk`` falls."""
+        """Set the inputs before the clock; ``clk`` falls."""
         self._engine.set_value(self._clk, 0)
         for name, value in inputs.items():
             self._engine.set_value(self.ports[name][0], value)

@@ -240,7 +240,8 @@ class Settings(BaseModel):
 
     @classmethod
     def part_of(cls, whole: Settings, **changes: Any) -> Self:
-        """Take this model's members out of another that has them, too, with changes; nothing is validated again."""
+        """Return a model of this class with its members from another model that has them, and changes; nothing is
+        validated."""
         return cls.of_read({name: getattr(whole, name) for name in cls.model_fields} | changes)
 
     @classmethod

@@ -12,22 +12,23 @@ __all__ = ["decides", "settled", "steady"]
 
 
 def decides(signal, turn, seldom=None):
-    """Mark one bit on which most of what a clock does depends, like whether a cell leaves: the simulation asks it first
-    (of several, those with the least ``turn``), and has a body for each answer; that for the one which is ``seldom``
-    given, 0 or 1, is a function of its own. Gives the bit. So a mark pays where much is under the bit in different
-    places, and costs a copy of all else."""
+    """Mark a bit on which most of the work of a clock depends, such as whether a cell leaves; return the bit.
+
+    The native engine branches on it first (of several, on the one with the least ``turn``), and has a body for each
+    value. ``seldom`` is the rare value, 0 or 1: its body is a function of its own. A mark pays where much work in
+    different places depends on the bit. It costs a copy of all other work.
+    """
     signal.attrs["bentpipe_decides"] = f"{turn}" if seldom is None else f"{turn} {seldom}"
     return signal
 
 
 def steady(signal, value=0):
-    """Mark a register as one that has this value in most clocks in which its node works, like a strobe that comes in
-    every frame; gives the register."""
+    """Mark a register that has this value in most clocks in which its node works, such as a frame strobe; return it."""
     Value.cast(signal).attrs["bentpipe_steady"] = value
     return signal
 
 
 def settled(signal, value=0):
-    """Mark a register as one that has this value for a long time, like the state of an alarm; gives the register."""
+    """Mark a register that has this value for a long time, such as the state of an alarm; return it."""
     Value.cast(signal).attrs["bentpipe_settled"] = value
     return signal

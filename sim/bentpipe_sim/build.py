@@ -123,7 +123,8 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
 
 
 def _build_model(shape: Shape, engine: EngineName, sources: str) -> Path:
-    """Do what :func:`build_model` does; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
+    """Return the library as :func:`build_model` does; ``sources`` is the digest of :func:`_rtl`, which takes most
+    time."""
     own = _outside(shape) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]  # of tests
     sources = digest(sources, digest_of(own)) if own else sources
     cache, maker = Cache(), _ENGINES[engine]

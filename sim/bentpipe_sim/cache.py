@@ -85,7 +85,7 @@ class Cache:
         return file
 
     def alone(self, name: str) -> AbstractContextManager[None]:
-        """Keep other threads and processes from making the file ``name``, within the context."""
+        """Return a context that keeps other threads and processes from making the file ``name``."""
         return alone(self.folder / f"making-{name}")
 
     def make(self, name: str, build: Callable[[Path], Path]) -> Path:

@@ -52,7 +52,7 @@ class Defects:
                 heapq.heappush(self.due, (coming + delay, after.index, face, now))
 
     def run(self, until: int) -> int:
-        """Let time pass up to this tick, or to when something happened; how many things did."""
+        """Run up to this tick, or until something happens; return how many things happened."""
         due = self.due
         while due and due[0][0] <= until:
             tick = due[0][0]

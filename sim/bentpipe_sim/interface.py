@@ -111,9 +111,9 @@ class PduNetwork(Protocol):
         ...
 
     def run(self, until_ps: int) -> list[PduEvent]:
-        """Let time pass up to ``until_ps``, or to the first instant at which events occur; return them.
+        """Run up to ``until_ps``, or to the first instant at which events occur; return the events.
 
-        ``now_ps`` is then the time of the events, or ``until_ps`` where the list is empty.
+        ``now_ps`` is then the time of the events, or ``until_ps`` if there are none.
         """
         ...
 

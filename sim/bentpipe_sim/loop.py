@@ -53,7 +53,7 @@ class Loop:
         return Loop, ()
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Close the nodes."""
         if self.network is not None:
             for name in self._names:
                 delattr(self, name)

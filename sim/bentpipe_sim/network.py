@@ -277,7 +277,8 @@ class Network(Topology, Pdus):
         return self._now_ps, self.save().octets, tuple(self._defects.due)
 
     def give(self, taken: tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]) -> None:
-        """Have a state again that this network had, while it runs: nothing is made anew. The hosts are the caller's."""
+        """Restore a state that this running network had, without making anything again. The hosts are left to the
+        caller."""
         if self.loop.restore(taken[1], len(taken[1])):
             raise SimulationError(self._error())
         self._now_ps = taken[0]
@@ -344,7 +345,7 @@ class Network(Topology, Pdus):
                 raise OSError(error, os.strerror(error), str(path))
 
     def close(self) -> None:
-        """Let go of the nodes. The network cannot be used any more."""
+        """Close the nodes. The network cannot be used any more."""
         self.closed()
         self.loop.close()
 
@@ -379,13 +380,15 @@ class Network(Topology, Pdus):
     def add_test_cells(
         self, nic: int, vc: int, sink: int, *, block: tuple[int, int] | None = None, delay_class: int = 8
     ) -> TestCellStream:
-        """Have the interfaces ``nic`` and ``sink`` built with a generator and an analyser of test cells, for a VC from
-        the one to the other, on which no host sends. All VCs are there; none has been added before since the last call.
+        """Build ``nic`` and ``sink`` with a generator and an analyser of test cells, and return the stream between
+        them.
+
+        The stream is on a VC from one to the other, on which no host sends. It is called after the last VC was added.
 
         Parameters
         ----------
         block : tuple of int, optional
-            Log2 of N, and M, of cell blocks (I.356); those for the VC's rate unless given.
+            Log2 of N, and M, of cell blocks (I.356); by default those for the VC's rate.
         delay_class : int
             Log2 of the width of a class of delays, in 10 ns.
 
@@ -413,14 +416,16 @@ class Network(Topology, Pdus):
     def watch_arrivals(
         self, nic: int, vc: int, sink: int, node: Node, *, pcr_bps: float, cdvt_ps: int = 0
     ) -> ArrivalMonitor:
-        """Follow the cells of the VC from the interface ``nic`` to ``sink`` where they arrive at a node: 1-point CDV
-        against a peak cell rate, and conformance to GCRA(1/PCR, CDVT). All VCs are there; none has been added before
-        since the last call.
+        """Monitor a VC's cells, from the interface ``nic`` to ``sink``, where they arrive at a node; return the
+        monitor.
+
+        It measures 1-point CDV against a peak cell rate, and conformance to GCRA(1/PCR, CDVT). It is called after the
+        last VC was added.
 
         Raises
         ------
         NetworkError
-            The VC does not come to the node, or is followed already; there is no such rate; or the network runs.
+            The VC does not come to the node, or is monitored already; there is no such rate; or the network runs.
         """
         if self.loop.is_open:
             raise NetworkError(f"{node.name}: the network runs already, nothing can be added")

@@ -329,7 +329,7 @@ class Nic(Node):
         return shape
 
     def add_test_vc(self, vc: int | None = None) -> None:
-        """Have it built with test cells, which it sends on a VC; None: which it receives."""
+        """Build the interface with test cells, which it sends on a VC; None: which it receives."""
         self._has_test_cells = True
         if vc is not None:
             self._test_vcs.add(vc)
@@ -363,7 +363,7 @@ class Nic(Node):
             self._impair()
 
     def _impair(self) -> None:
-        """Tell the event loop what becomes of whole PDUs."""
+        """Set in the event loop how whole PDUs are lost, duplicated and reordered."""
         own = self.settings
         if not own.impairs and not self._impaired:
             return

@@ -65,7 +65,10 @@ _lock = threading.Lock()
 
 
 def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
-    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest, and what it has begun."""
+    """Run a tool; return its exit code, stdout and stderr.
+
+    :func:`side_by_side` ends it with the others, and all processes that it has started.
+    """
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0, **options) as process:
         _running.add(process)

@@ -94,7 +94,9 @@ class LogNormal:
 
     @classmethod
     def fitted(cls, exceedance: Mapping[float, float], rainy_percent: float) -> LogNormal:
-        """Fit to attenuations in dB by the percentage of time that they are exceeded, by least squares.
+        """Return the distribution that fits attenuations in dB by the percentage of time that they are exceeded.
+
+        It is fitted by least squares.
 
         Raises
         ------

@@ -70,7 +70,7 @@ def _environment_restored() -> Iterator[None]:
 
 
 def _replace_unknown_characters() -> None:
-    """Have a question mark printed for a character that the terminal's encoding lacks, as `ą` in Latin-1."""
+    """Print a question mark for a character that the terminal's encoding lacks, as `ą` in Latin-1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")

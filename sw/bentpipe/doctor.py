@@ -133,7 +133,7 @@ def _answers(*command: str) -> str | None:
 
 
 def examine() -> list[Finding]:
-    """Look for everything, required things first."""
+    """Return findings about everything that bentpipe can use, required things first."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
     named = os.environ.get("CXX")
     compilers = (named,) if named else ("g++", "c++", "clang++")

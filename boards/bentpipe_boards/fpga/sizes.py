@@ -96,7 +96,7 @@ def _takes(size: tuple[int, int], ebr: int) -> dict[str, int]:
 
 
 def _blocks(rows: int) -> int:
-    """Block memories of so many rows of 32 bits."""
+    """Return the block memories of so many rows of 32 bits."""
     return -(-rows // _ROWS)
 
 

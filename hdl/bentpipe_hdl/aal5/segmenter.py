@@ -321,8 +321,11 @@ class Segmenter(wiring.Component):
         return Mux(inserting, self.insert_word, self.word), inserting
 
     def _speak(self, m, header, speaking):
-        """Send the twelve words of a message in the tick after that in which it is chosen; whether they are under way.
-        The next one may be chosen before the last word is out."""
+        """Send the twelve words of a message in the tick after that in which it is chosen; return whether they are
+        under way.
+
+        The next message may be chosen before the last word is out.
+        """
         chosen, message, said, left = Signal(), Signal(Message), Signal(Message), Signal(4)
         words = words_of(m, said)
         with m.If(self.time.tick & chosen):

@@ -160,7 +160,7 @@ class Deframer(wiring.Component):
         return m
 
     def _transport(self, m, g, word, row, column, toh_word, parity):
-        """Collect a row's transport overhead and hand it out in the clock of ``row_strobe``."""
+        """Collect a row's transport overhead and put it out in the clock of ``row_strobe``."""
         n = g.n
         received = self.received
         toh = Signal(24 * n)

@@ -375,7 +375,7 @@ def _dequeue(cell: LeavingCell, arriving: ArrivingCell) -> None:
 
 
 def _schedule(cell: LeavingCell, arriving: ArrivingCell) -> None:
-    """Tell the scheduler of VCs and that of ports what joins and what goes on."""
+    """Connect the schedulers of VCs and ports to the VCs that join and continue."""
     build, scheduler, rates = cell.core.build, cell.core.scheduler, cell.core.port_rate_scheduler
     build.m.d.comb += [
         scheduler.port.eq(cell.port),

@@ -247,7 +247,7 @@ class Board:
         port.at = (port.at + size) % all_words
 
     def run(self, until: int) -> list[Ended]:
-        """Let time pass to the end of tick ``until``; all PDUs that came meanwhile."""
+        """Run to the end of tick ``until``; return all PDUs received meanwhile."""
         found: list[Ended] = []
         while self.next_tick <= until:
             if self._most - len(self._items) < 4 + 2 * len(self._ports):
@@ -268,7 +268,7 @@ class Board:
             self._items.take(port.base | self._registers["level"].addr, share)
 
     def _took(self, answers: Iterable[tuple[int, ...]], share: int, found: list[Ended]) -> bool:
-        """Take what the host ports had, until they have nothing more; whether they had anything."""
+        """Take the received words of the host ports until they have no more; return whether they had any."""
         moved = False
         while True:
             more = False
@@ -335,5 +335,5 @@ class Board:
                 )
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         self.client.close()

@@ -262,7 +262,7 @@ class LockstepNetwork(Network):
         }
 
     def _compare_counters(self, node: Node) -> int:
-        """Compare the words that a node's driver reads for its counters; how many there are."""
+        """Compare the words that a node's driver reads for its counters; return their number."""
         spy = _Spy(node)
         node._make_driver(spy).counters()
         base = self._place[node.index] << WINDOW_BITS

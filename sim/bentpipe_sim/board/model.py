@@ -109,7 +109,7 @@ class ModelBoard:
         self.following, self._laid = 0, False
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Close the nodes."""
         self._loop.close()
 
     def write(self, addr: int, value: int) -> None:
@@ -186,7 +186,7 @@ class ModelBoard:
             self._loop.trace(source, source_port, 2)
 
     def run(self, until: int) -> bool:
-        """Let time pass to the end of a tick; whether an event stopped it before."""
+        """Run to the end of a tick; return whether an event stopped the run before."""
         if not self._laid:
             self._lay()
         if until < self.following:
@@ -231,7 +231,7 @@ class Machine(Protocol):
         ...
 
     def run(self, until: int) -> bool:
-        """Let time pass to the end of a tick; whether an event stopped it before."""
+        """Run to the end of a tick; return whether an event stopped the run before."""
         ...
 
 

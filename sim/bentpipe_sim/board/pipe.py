@@ -39,12 +39,12 @@ class Pipe(Protocol):
         ...
 
     def send(self, octets: bytes) -> None:
-        """Hand octets to the line; some may be lost or damaged.
+        """Send octets on the line; some may be lost or damaged.
 
         Raises
         ------
         BoardError
-            The line is no more.
+            The line has gone away.
         """
         ...
 
@@ -53,7 +53,7 @@ class Pipe(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         ...
 
 

@@ -251,7 +251,10 @@ class SelfTest:
     # Memories
 
     def _march(self, window: int) -> str:
-        """Test the words of PDUs to be sent by March C-: up write; up read, write, twice; down likewise; read."""
+        """Test the words of PDUs to be sent by March C-; return a line with what was tested.
+
+        The march is: up write; up read, write, twice; down likewise; read.
+        """
         board = self._board
         register = host_port_registers(board.plan)["tx"]
         base, count = HOST_PORT + window << WINDOW_BITS | register.addr, board.plan.tx_words
@@ -333,7 +336,8 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], errors=True)
 
     def _switch(self, window: int, shape: Shape, port: int) -> str:
-        """Send cells through a port to the next one, which is slow, so that the buffer fills."""
+        """Send cells through a port to the next one, which is slow, so that the buffer fills; return a line with the
+        result."""
         parameters = dict(shape.parameters)
         ports, cells = parameters["ports"], parameters["cells"]
         out = (port + 1) % ports
@@ -361,7 +365,10 @@ class SelfTest:
             network.close()
 
     def _play(self, network: _Alone, nic: Nic, vcs: Sequence[int], *, cells: int = 0, errors: bool = False) -> str:
-        """Send PDUs of zeros, of ones, and of random octets; check that the result is the same as natively."""
+        """Send PDUs of zeros, of ones, and of random octets; return a line with the result.
+
+        All that arrives must be the same as natively.
+        """
         generator = random.Random(1)
         largest = 4 * self._board.plan.tx_words // 4 // 48 * 48 - 8  # of the memory a quarter
         fills = max(cells * 48 // 40, 3 * 48 * 48)

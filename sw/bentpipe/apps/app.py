@@ -75,11 +75,11 @@ class Program:
         self.reads: bool = reads
 
     def connected(self, socket: Socket, now_ps: int) -> int:
-        """Handle the establishment of the connection."""
+        """Handle the establishment of the connection; return the time to be woken at, or 0."""
         return 0
 
     def wake(self, socket: Socket, now_ps: int) -> int:
-        """Act at the time that was asked for; return the next such time, 0: none."""
+        """Handle the time that was asked for; return the next such time, or 0."""
         return 0
 
     def again(self, now_ps: int) -> int:
@@ -92,7 +92,7 @@ class Program:
         return 0
 
     def arrived(self, socket: Socket, now_ps: int) -> int:
-        """Handle new data, or the other end's close."""
+        """Handle new data, or the other end's close; return the time to be woken at, or 0."""
         return 0
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
@@ -182,7 +182,7 @@ class FlowEndpoints:
         raise NotImplementedError
 
     def at(self, time_ps: int, alarm: Alarm) -> None:
-        """Ring at this time."""
+        """Wake an alarm at this time."""
         raise NotImplementedError
 
     def look(self, now_ps: int) -> None:

@@ -127,7 +127,7 @@ def _drawn(value: Any) -> Distribution:
 
 
 def blocks_fit(given: FlowRequest) -> Problem:
-    """Check that a block over UDP has room for its stamp."""
+    """Return a problem unless a block over UDP has room for its stamp."""
     block = given.values["block"]
     if given.protocol == "udp" and (min(block) if isinstance(block, tuple) else block) < STAMP_OCTETS:
         return "block", f"over UDP a block has {STAMP_OCTETS} octets and more: it carries a stamp"
@@ -200,7 +200,7 @@ class BlockSource(Application):
         return 0
 
     def _wait(self, socket: Socket, now_ps: int) -> int:
-        """Take every block that is due; the time of the next."""
+        """Take every block that is due; return the time of the next."""
         while not self.stopped and self.due_ps <= now_ps and (self.end_ps == 0 or self.due_ps < self.end_ps):
             self._due(socket, now_ps)
             self.due_ps = self.after(self.due_ps)

@@ -91,7 +91,7 @@ class FractionalNoise(CountSource):
 
 
 def check_interval(given: FlowRequest, most: float) -> Problem:
-    """Check that so many blocks fit an interval, at least 0.1 us apart."""
+    """Return a problem unless so many blocks fit an interval, at least 0.1 us apart."""
     interval = given.values["interval"]
     if most * _LEAST_GAP_PS > interval:
         return "interval", f"{most:.0f} blocks may be in an interval: they need {most / 1e4:.3g} ms at least"

@@ -150,7 +150,7 @@ class User(Alarm):
         self.asked_ps: int = -1
 
     def think(self, now_ps: int) -> None:
-        """Think, then ask."""
+        """Wait for a think time, then ask."""
         think = self.http.think
         if think is None:
             self.ring(now_ps)

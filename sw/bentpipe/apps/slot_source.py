@@ -53,7 +53,7 @@ class SlotSource(BlockSource):
 
 
 def one_cell(app: str, given: FlowRequest) -> Problem:
-    """Check that datagrams fit one cell."""
+    """Return a problem unless datagrams fit one cell."""
     if given.datagram != CELL_STAMP_OCTETS:
         return "datagram", f"{app} has datagrams of one cell: give datagram = {CELL_STAMP_OCTETS}"
     return None

@@ -98,7 +98,7 @@ class SessionClient:
         return self.call("set", values={**(values or {}), **settings})
 
     def reset(self) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         return self.call("reset")
 
     def keys(self) -> list[dict[str, Any]]:

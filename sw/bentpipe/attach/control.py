@@ -52,7 +52,7 @@ class _Client:
                     yield line
 
     def send(self, text: str) -> bool:
-        """Send a message; False: the client is gone, or takes nothing."""
+        """Send a message; return False if the client is gone, or does not read."""
         try:
             with self._lock:
                 view = memoryview(text.encode())

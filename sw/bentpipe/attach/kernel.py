@@ -140,7 +140,7 @@ def offloads_off(interface: str) -> list[int]:
 
 
 def offloads_on(interface: str, commands: Iterable[int]) -> None:
-    """Have these again, if the interface is still there."""
+    """Switch these offloads on again, if the interface still exists."""
     for command in commands:
         _offload(interface, command, 1)
 

@@ -131,7 +131,7 @@ class Service:
     # The simulation's thread
 
     def turn(self, now_ps: int) -> None:
-        """Do what was asked for that touches the network."""
+        """Execute the waiting requests that touch the network."""
         until = time.monotonic() + _TURN_S
         while not self._waiting.empty() and time.monotonic() < until:
             work, answer = self._waiting.get()
@@ -197,7 +197,7 @@ class Service:
         return self._in_turn(lambda now_ps: self._session.write(now_ps, resolved, texts))
 
     def reset(self) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         return self._in_turn(self._session.reset)
 
     def counters(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Service:
         return {"events": rows, "next": since + len(rows)}
 
     def stop(self) -> bool:
-        """End the session, as Ctrl-C does."""
+        """End the session, as Ctrl-C does; return True."""
         self._session.stop()
         return True
 

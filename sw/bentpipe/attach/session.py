@@ -404,7 +404,7 @@ class Session:
         return self._to_do[0]["at_ps"] if self._to_do else None
 
     def turn(self, now_ps: int) -> bool:
-        """Do what was asked for, or was then when this was recorded; False: the session is to end."""
+        """Execute the waiting requests, or those of a replay that are due; return False if the session is to end."""
         assert self._overrides is not None
         self._overrides.absorb()
         while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
@@ -420,7 +420,7 @@ class Session:
         return not self._stopped
 
     def _notify(self, now_ps: int, control: Control) -> None:
-        """Tell who has subscribed what passes, and each change once."""
+        """Send subscribers the present figures, and each change once."""
         assert self._overrides is not None
         if control.wanted("now", now_ps / 1e12):
             control.tell("now", self.passing(now_ps))
@@ -432,14 +432,14 @@ class Session:
     # What a program asks for, in the simulation's thread
 
     def write(self, now_ps: int, resolved: Resolved, settings: Sequence[str]) -> dict[str, Any]:
-        """Have values hold from now on; errors as of :meth:`Overrides.write`."""
+        """Write values that hold from now on, and return the change; errors as of :meth:`Overrides.write`."""
         assert self._overrides is not None
         event = self._overrides.write(now_ps, "set", resolved)
         self.changed.append({"at_ps": now_ps, "settings": [*settings]})
         return _told(event)
 
     def reset(self, now_ps: int) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         assert self._overrides is not None
         event = self._overrides.reset(now_ps)
         self.changed.append({"at_ps": now_ps, "settings": [], "reset": True})
@@ -604,7 +604,7 @@ class _Engine:
         self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run as an engine does; once the session is over, no more time passes.
+        """Run as an engine does, and return the time reached; once the session is over, no more time passes.
 
         Every 5 ms it executes the requests of programs.
         """

@@ -97,7 +97,7 @@ class Commands:
         return self._main is not None and self._main.poll() is not None
 
     def close(self) -> int:
-        """End what has not; the command's exit code, as a shell has it."""
+        """End the commands that still run; return the exit code of the main one, as a shell has it."""
         self._stack.close()
         if self._main is None:
             return 1

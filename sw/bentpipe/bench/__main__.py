@@ -268,7 +268,7 @@ def _kinds(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    """Run the cases named (all by default); print a table, or with ``--json`` one object; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
     parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
     parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")

@@ -50,7 +50,7 @@ class Counted:
 
 
 def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
-    """Run the benchmark program of another checkout."""
+    """Run the benchmark program of another checkout, and return the completed process."""
     paths = os.pathsep.join(str(tree / part) for part in ("hdl", "sim", "sw", "boards"))
     environment = {"BENTPIPE_HOSTS": "compiled", **os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
     command = [*under, sys.executable, "-m", "bentpipe.bench", *arguments]
@@ -61,7 +61,7 @@ def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subproces
 
 
 def told(network: Network, until_s: float) -> dict[str, Any]:
-    """Run a network, and tell what its nodes did."""
+    """Run a network, and return the number of its cells and evaluations."""
     network.run(int(until_s * PS))
     stats = network.stats()
     cells = sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")

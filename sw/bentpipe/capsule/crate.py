@@ -126,7 +126,7 @@ def _not_repeatable(summary: Mapping[str, Any]) -> str:
 
 
 def _put_run(run: Run, name: str, work: Path) -> dict[str, Any]:
-    """Put a run's input and results in their places; its entry."""
+    """Put a run's input and results in their places; return its entry."""
     summary = run.summary
     inputs, results = work / "inputs", work / "results" / name
     inputs.mkdir(exist_ok=True)

@@ -50,7 +50,7 @@ class Outcome:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """Give the folder of a capsule; a zip file is unpacked for as long.
+    """Yield the folder of a capsule; a zip file is unpacked within the context.
 
     Raises
     ------
@@ -89,16 +89,16 @@ def changed_files(folder: Path) -> list[str]:
 
 
 def reproduce(folder: Path, only: Sequence[str] = (), told: Callable[[str], None] | None = None) -> Iterator[Outcome]:
-    """Do the runs of a capsule again, and yield what came of each.
+    """Repeat the runs of a capsule, and yield the outcome of each.
 
     Parameters
     ----------
     folder : Path
-        Of a capsule whose files are as they were written.
+        Folder of a capsule whose files are as they were written.
     only : Sequence[str]
         Experiments, or names of runs; empty: all.
     told : callable, optional
-        Gets the name of each run before it.
+        Called with the name of each run before it.
     """
     about = json.loads((folder / CAPSULE).read_text(encoding="utf-8"))
     if about.get("schema") != SCHEMA:

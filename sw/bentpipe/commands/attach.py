@@ -172,7 +172,10 @@ def options_of(given: argparse.Namespace) -> Options:
 def carry_on(
     given: argparse.Namespace, session: Session, began: Callable[[], None], over: Callable[[], bool] | None = None
 ) -> int:
-    """Run an opened session into its folder, and say what came of it; the exit code. ``began``: its clock has."""
+    """Run an opened session into its folder, report its result, and return the exit code.
+
+    ``began`` is called when the session's clock has begun.
+    """
     from bentpipe.attach.session import Way
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
@@ -182,7 +185,7 @@ def carry_on(
 
 
 def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -> int:
-    """Say what came of a session; the exit code."""
+    """Report the result of a session; return the exit code."""
     verdict = summary["attached"]["verdict"]
     if not say_json(given, {"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}):
         print(verdict)
@@ -265,7 +268,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _say_ends(given: argparse.Namespace, session: Session) -> None:
-    """Say where the ends are, now that packets pass."""
+    """Report the places of the ends, now that packets pass."""
     ends = {host: end.row() for host, end in session.opened.items()}
     if say_json(given, {"kind": "begin", "ends": ends, "slack": session.text}):
         return

@@ -328,7 +328,7 @@ def console() -> Console:
 
 
 def print_json(data: Any) -> int:
-    """Print data for machines; the exit code of a command that did what it was to do."""
+    """Print data for machines; return the exit code of success."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     print(json.dumps(data, indent=2, ensure_ascii=not unicode))
     return 0
@@ -353,5 +353,5 @@ def write_file(path: Path, text: str) -> None:
 
 
 def say_report(console: Console, folder: Path) -> None:
-    """Say where the report is."""
+    """Print the place of the report."""
     console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)

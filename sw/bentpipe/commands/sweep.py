@@ -155,7 +155,7 @@ def _precision(given: argparse.Namespace) -> Precision | None:
 def do_sweep(
     given: argparse.Namespace, plan: Plan, show: Callable[[Console, dict[str, Any]], None] | None = None
 ) -> int:
-    """Run a sweep, print it; the exit code.
+    """Run a sweep and print it; return the exit code.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def do_sweep(
         With the options of :func:`sweep_options`, ``out``, ``force`` and ``json``.
     plan : Plan
     show : callable, optional
-        Prints it; :func:`~bentpipe.sweeps.show.print_sweep` if not given.
+        Prints the sweep; by default :func:`~bentpipe.sweeps.show.print_sweep`.
     """
     from bentpipe.progress import Counted
     from bentpipe.sweeps.run import claim_sweep, run_precisely, run_sweep

@@ -34,7 +34,7 @@ class Options:
 
 
 def do_runs(stores: Mapping[str, Store], beds: Sequence[Testbed], runner: Runner, options: Options) -> list[str]:
-    """Do what is left of the runs, until the budget is spent; a line for each run that failed."""
+    """Perform the remaining runs until the budget is spent; return a line for each run that failed."""
     every = [*stores.values()]
     failed = runner.do((store, wanted) for store in every for wanted in store.study.screening())
     if options.screening_only:

@@ -169,7 +169,7 @@ class Engine:
     def add_test_cell_flow(
         self, name: str, source: Host, sink: Host, stream: CellStream, app: TestCells, start_ps: int = 0
     ) -> TestCellFlow:
-        """Test cells of a stream from ``source`` to ``sink``."""
+        """Add a flow of test cells of a stream from ``source`` to ``sink``."""
         sites = self._sites(name, source, sink, 0, 0, app)
         flow = TestCellFlow(name, self._context, sites, app, stream, start_ps)
         self._add(flow)
@@ -237,7 +237,10 @@ class Engine:
         return scheduler.now
 
     def _turns(self, until_ps: int, flow: FlowOrGroup) -> bool:
-        """Run until this time, or until this flow has finished. True: a queue monitor has reported an event before."""
+        """Run until this time, or until this flow has finished.
+
+        Return True if a queue monitor has reported an event before.
+        """
         run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic

@@ -221,8 +221,10 @@ class TcpEndpoint(TransportEndpoint):
         )
 
     def rest(self, owner: PairOwner | None, at_source: bool) -> None:
-        """Let go of all that late segments do not need. ``owner`` gets the counts of those at the flow's source or
-        sink."""
+        """Release everything that late segments do not need.
+
+        ``owner`` gets the counts of late segments at the flow's source or sink.
+        """
         self.owner = owner
         self.at_source = at_source
         self.driver = None
@@ -490,7 +492,7 @@ class TcpPair(SocketPair):
         return self.over and not self.rests and self.source.may_rest() and self.sink.may_rest()
 
     def rest(self, counts: bool) -> None:
-        """Let go of both connections but for what late segments need; their counts are wanted, or not."""
+        """Release both connections, except what late segments need; ``counts``: late segments are counted."""
         self.rests = True
         owner = self.owner if counts else None
         self.source.rest(owner, True)

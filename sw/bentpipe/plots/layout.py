@@ -44,7 +44,7 @@ def draw_panels(panels: Sequence[Panel], end_s: float, marks: Sequence[float] = 
 
 
 def note(axis: Any, text: str) -> None:
-    """Have something said below a panel's title, in lines of its own."""
+    """Add a text below a panel's title, in lines of its own."""
     axis.text(0.0, 1.0, text, fontsize=8.5, color=DARK, va="bottom", gid=_NOTE, in_layout=False)
 
 

@@ -110,12 +110,12 @@ class RunFolder:
 
     @classmethod
     def claim(cls, path: Path, force: bool = False) -> Self:
-        """Take a folder for a run: one that isn't there, an empty one, or with ``force`` a run folder in any state.
+        """Claim a folder for a run: a new one, an empty one, or with ``force`` a run folder in any state.
 
         Raises
         ------
         BentpipeError
-            The folder is a file, can't be made, has something in it that ``force`` doesn't cover, or is held already.
+            The folder is a file, cannot be made, has contents that ``force`` does not cover, or is held already.
         """
         if path.exists() and not path.is_dir():
             raise BentpipeError(f"{path}: is a file, not a folder")
@@ -150,12 +150,12 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Take the folder of a run that is over; of what a process left that was killed, make a whole run folder.
+        """Claim the folder of a run that is over; if its process was killed, make a whole run folder of it.
 
         Raises
         ------
         BentpipeError
-            It is no run folder, it is damaged, or its run isn't over.
+            It is no run folder, it is damaged, or its run is not over.
         """
         if not (path / "result.json").is_file():
             begun = "its run ended before it began to simulate" if (path / _WORK).is_dir() else "not a run folder"
@@ -177,12 +177,12 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Take the folder of a run that has not come to its end, to go on (:meth:`goes_on`).
+        """Claim the folder of an unfinished run, to continue it (:meth:`goes_on`).
 
         Raises
         ------
         BentpipeError
-            It is no run folder, has no state, or its run isn't over.
+            It is no run folder, has no state, or its run is still in progress.
         """
         summary = read_summary(path)
         try:
@@ -269,7 +269,7 @@ class RunFolder:
             self.save(self._pending_state)
 
     def write(self, name: str, make: Callable[[Path], None]) -> None:
-        """Have a further file made, aside, and put in its place."""
+        """Write a further file: ``make`` makes it aside, and then it is put in its place."""
         self._write(name, make)
 
     def put(self, summary: dict[str, Any]) -> None:
@@ -323,7 +323,7 @@ class RunFolder:
         self.state.unlink(missing_ok=True)
 
     def draw(self, make_report: Callable[[Path], None]) -> None:
-        """Have plots and report made in a folder aside, then put each in its place."""
+        """Make plots and report in a folder aside, then put each in its place."""
         aside = self.work / "report"
         try:
             _remove(aside)
@@ -386,7 +386,8 @@ class RunFolder:
                 _remove(entry)
 
     def _release(self) -> None:
-        """Let go of the folder. What is under way goes, but not the trace and the captures that are still to be had."""
+        """Release the folder. Files under way are removed, except the trace and the captures that can still be
+        completed."""
         self._end_stream()
         if self._lock is None:
             return

@@ -84,7 +84,7 @@ class Runs:
 
 
 def find_runs(folder: Path, deep: int = _DEEP) -> Iterator[Path]:
-    """Run folders below a folder, or itself; not those inside a run folder, nor what a link leads to."""
+    """Yield the run folders below a folder, or itself; not those inside a run folder, nor behind a link."""
     if (folder / "result.json").is_file():
         yield folder
     elif deep:

@@ -148,14 +148,14 @@ def workers_of(client: Client) -> int:
 
 
 def outcomes(client: Client, jobs: Sequence[Job]) -> Iterator[Outcome | Failure]:
-    """Have the jobs done, the first ones first, and give what comes of each as soon as it is there.
+    """Perform the jobs, the first ones first, and yield the outcome of each as soon as it ends.
 
-    A run whose worker dies is begun anew by another one. Leaving the iterator takes back what has not begun.
+    If a worker dies, another one runs its job again. Leaving the iterator cancels jobs that have not begun.
 
     Raises
     ------
     OtherVersion, OSError, ToolError, CacheError
-        From a worker: what would stop the other runs, too.
+        From a worker: errors that would stop the other runs, too.
     ExperimentFailed
         The cluster went away.
     """

@@ -49,7 +49,7 @@ Told = Callable[[int, int, int], None]
 
 @contextmanager
 def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> Iterator[RunFolder]:
-    """Hold the folder of a sweep, new or existing.
+    """Yield the folder of a sweep, new or existing, held within the context.
 
     An existing one is of an earlier sweep of the same experiment and version; its runs stay.
 
@@ -101,32 +101,32 @@ def run_sweep(
     opened_at: Callable[[str], None] | None = None,
     plots: bool = True,
 ) -> dict[str, Any]:
-    """Do what is left of a sweep, and sum up all of it.
+    """Perform the remaining runs of a sweep, and return the summary of all.
 
     Parameters
     ----------
     plan : Plan
     folder : RunFolder
-        As of :func:`claim_sweep`.
+        From :func:`claim_sweep`.
     workers, cluster, dashboard
-        As of :func:`~bentpipe.sweeps.cluster.opened`; nothing is opened where nothing is left.
+        As for :func:`~bentpipe.sweeps.cluster.opened`; nothing is opened if no run remains.
     told : callable, optional
-        Before the first run and after each.
+        Called before the first run and after each.
     opened_at : callable, optional
-        Gets the address of the dashboard, once.
+        Called once with the address of the dashboard.
     plots : bool
-        Have ``overview.svg``, ``.png`` and ``.pdf`` made.
+        Write ``overview.svg``, ``.png`` and ``.pdf``.
 
     Returns
     -------
     dict
-        What is in ``result.json``. Its ``status`` is "done", "interrupted" (a signal; what is done is kept, and is not
-        done again) or "failed" (some runs did; the others are whole).
+        The contents of ``result.json``. Its ``status`` is "done", "interrupted" (by a signal; completed runs are kept,
+        and not repeated) or "failed" (some runs failed; the others are complete).
 
     Raises
     ------
     BentpipeError, OSError
-        The cluster can't be had or went away, a disk is full. What is done is kept.
+        The cluster is unavailable or went away, or a disk is full. Completed runs are kept.
     """
     sweep = _Sweep(plan, folder, plots)
     try:
@@ -162,8 +162,10 @@ def run_sweep(
 def run_precisely(
     plan: Plan, folder: RunFolder, precision: Precision, *, plots: bool = True, **options: Any
 ) -> dict[str, Any]:
-    """Do what is left of a sweep, add seeds until the interval of a figure is narrow enough or can't be, and sum up all
-    of it. Options, result and errors as of :func:`run_sweep`.
+    """Perform the remaining runs of a sweep, add seeds until an interval is narrow enough, and return the summary of
+    all.
+
+    It ends too if the interval cannot become narrow enough. Options, result and errors are as for :func:`run_sweep`.
     """
     summary = run_until_precise(plan, precision, lambda each: run_sweep(each, folder, plots=plots, **options))
     _write_summary(folder, summary, read_table(folder.path).to_pylist(), plots)

@@ -104,7 +104,7 @@ def dask_setup(worker: Any) -> None:
 
 
 def work(job: Job) -> Outcome:
-    """Run it, unless that was done meanwhile.
+    """Perform a run, unless it was done meanwhile, and return its outcome.
 
     Raises
     ------

@@ -386,8 +386,10 @@ class Connection:
             self._receive_acceptable(segment)
 
     def _acceptable(self, segment: Segment) -> bool:
-        """Trim a segment to what is new and in the window (left in the receiver); False if nothing more is to be done
-        with it."""
+        """Trim a segment to what is new and in the window (left in the receiver).
+
+        Return False if nothing more is to be done with it.
+        """
         sender = self.sender
         receiver = self.receiver
         options = segment.options

@@ -219,7 +219,7 @@ class Receiver:
         self.seg_flags = flags
 
     def trim_beyond(self) -> bool:
-        """Cut off what is beyond the window. False if nothing is left, and it wasn't a window probe."""
+        """Cut off what is beyond the window; return False if nothing is left, and it was no window probe."""
         window = self.space()
         length = self.seg_length
         todrop = self.seg_seq + length - (self.rcv_nxt + window)
@@ -240,7 +240,10 @@ class Receiver:
             self.ts_recent = options.ts_value
 
     def take(self, delays: bool) -> bool:
-        """Take data and FIN of the trimmed segment; ``delays``: an ACK in order may wait. True at the stream's end."""
+        """Take data and FIN of the trimmed segment; return True at the stream's end.
+
+        ``delays``: an ACK of data in order may wait.
+        """
         seq = self.seg_seq
         length = self.seg_length
         flags = self.seg_flags

@@ -218,7 +218,7 @@ class Sender:
         return una - self.snd_base if una > self.snd_base else 0
 
     def traced(self) -> None:
-        """Tell the recorder how things are."""
+        """Give the recorder the present window, threshold and acknowledged octets."""
         if self.trace is not None:
             self.trace.state(self.timers.now, self.growth.cwnd, self.growth.ssthresh, self.snd_una - self.snd_base)
 
@@ -342,10 +342,10 @@ class Sender:
             self.fill()
 
     def offered(self, seq: int, ack: int, window: int, wire: int) -> bool:
-        """Take a segment's window unless a later segment gave one (RFC 793 page 72); True if it was taken.
+        """Take a segment's window unless a later segment gave one (RFC 793 page 72); return True if it was taken.
 
-        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``), one that others overtook
-        does nothing (RFC 9293 section 3.10.7.4). ``wire``: the header's field, -1 if that isn't scaled as usual.
+        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``). One that others overtook
+        does nothing (RFC 9293 section 3.10.7.4). ``wire`` is the header's field, or -1 if that is not scaled as usual.
         """
         if (
             ack < self.snd_una
@@ -565,8 +565,11 @@ class Sender:
             self.pace_next = start + octets * PS_PER_S // rate
 
     def send(self, seq: int, length: int, fin: bool) -> int:
-        """Send ``length`` octets of the stream from ``seq`` on, for the first time or again, and the FIN; the number
-        after it. The one place where what takes sequence numbers is counted, timed, and has its timer set."""
+        """Send ``length`` octets of the stream from ``seq`` on, for the first time or again, and the FIN.
+
+        Return the number after them. This is the only place where segments that take sequence numbers are counted and
+        timed, and have their timer set.
+        """
         timers = self.timers
         end = seq + length
         flags = ACK
@@ -626,7 +629,7 @@ class Sender:
             self.trace.event(self.timers.now, "retransmit", seq - self.snd_base)
 
     def emit(self, seq: int, length: int, flags: int) -> None:
-        """Hand a segment of an established connection to the host, with the options and the ACK of the moment."""
+        """Give a segment of an established connection to the host, with the present options and ACK."""
         receiver = self.receiver
         options: Options | None = None
         if self.timestamps or (receiver.sacks and receiver.reassembly.starts):
@@ -675,7 +678,7 @@ class Sender:
         return (timers.now // _PS_PER_MS if timers.exact else timers.clock) & MASK32
 
     def put(self, segment: Segment) -> None:
-        """Hand a segment to the host."""
+        """Give a segment to the host."""
         self.out.append(segment)
         self.statistics.segments_sent += 1
 
@@ -695,8 +698,10 @@ class Sender:
         return end
 
     def retransmit(self, start: int, end: int) -> int:
-        """Retransmit of start..end-1 what a segment holds; the number after it. The timer of the first segment
-        starts again."""
+        """Retransmit as much of start..end-1 as a segment holds; return the number after it.
+
+        The timer of the first segment starts again.
+        """
         room = self.room()
         if end > start + room:
             end = start + room
@@ -713,7 +718,7 @@ class Sender:
         return end
 
     def send_new(self) -> int:
-        """Send a segment of new data if the receiver's window has room; its octets, 0 if none was sent."""
+        """Send a segment of new data if the receiver's window has room; return its octets, 0 if none was sent."""
         nxt = self.snd_max
         room = self.room()
         end = nxt + room

@@ -64,7 +64,7 @@ class LinkPlugin:
         return gone
 
     def sent(self, path: Datapath) -> None:
-        """Look at what leaves, once that is made; ``path.leaving`` are the words, at 32 bits."""
+        """Use the departing cell, once it is made; ``path.leaving`` are its words, at 32 bits."""
 
 
 def plugins_of(options: Mapping[LinkOption, int]) -> list[LinkPlugin]:

@@ -107,7 +107,7 @@ class _Driven:
         return True
 
     def notice(self) -> bool:
-        """Wake what waits for a change, if there was one."""
+        """Wake the processes that wait for a change, if there was one; return whether there was."""
         value = self.curr
         if value == self.last:
             return False

@@ -74,7 +74,7 @@ class Places:
             raise BuildError(key, ": ".join(filter(None, (error.key, error.what)))) from error
 
     def flow(self, number: int) -> AbstractContextManager[None]:
-        """Do what :meth:`at` does, for the table of a flow of the experiment."""
+        """Return the context of :meth:`at` for the table of a flow of the experiment."""
         tables = self._experiment.tables.flows
         return self.at(tables[number] if number < len(tables) else "flow")
 

@@ -78,7 +78,7 @@ class Timeline:
         return None if self._next is None else self._next[0]
 
     def pop(self) -> ProfileRow | PlannedEvent:
-        """Take the next entry off the timeline."""
+        """Take the next entry off the timeline and return it."""
         assert self._next is not None
         _, number, entry = self._next
         if number < len(self._profiles):
@@ -284,12 +284,14 @@ class Overrides:
         return Resolved(values, event, basis)
 
     def write(self, at_ps: int, source: str, resolved: Resolved) -> EventSpec:
-        """Have values hold from now on; what was resolved on top of another state is resolved again.
+        """Write values that hold from now on; return the change.
+
+        Values that were resolved on top of another state are resolved again.
 
         Raises
         ------
         BentpipeError, SimulationError
-            They make no experiment any more, or the network doesn't take them; it is as it was.
+            With them the experiment is invalid, or the network refuses them; then nothing changes.
         """
         self.absorb()
         event = resolved.event
@@ -298,8 +300,10 @@ class Overrides:
         return self._enter(replace(event, at_ps=at_ps, source=source), resolved.values)
 
     def reset(self, at_ps: int) -> EventSpec:
-        """Bring everything back to what the run began with; what the network refuses is an error, as of
-        :meth:`write`."""
+        """Reset everything to the values with which the run began; return the change.
+
+        If the network refuses a value, the error is as for :meth:`write`.
+        """
         self.absorb()
         first = EventSpec(at_ps, tuple(changes_between(self.document(), self._file, {})), self._first, self._vcs)
         event = replace(first, source="reset")
@@ -385,7 +389,7 @@ class Overrides:
         self.count += len(rows)
 
     def enter(self, entry: ProfileRow | PlannedEvent) -> EventSpec | None:
-        """Have a planned entry hold from now on; what it changed, None of a profile's row."""
+        """Enter a planned entry, which holds from now on; return its change, or None for a profile's row."""
         try:
             if isinstance(entry, ProfileRow):
                 self._row(entry)

@@ -134,7 +134,7 @@ class RowFeed:
             self._give(rows)
 
     def passed(self) -> list[PassedRow]:
-        """Take the rows that hold by now, in their order."""
+        """Take the rows that hold by now, and return them in their order."""
         if not self._given:
             return []
         end = bisect_right(self._ticks, self._network.loop.made())

@@ -117,7 +117,7 @@ class Branches:
         return Branch(now_ps, len(octets), pa.compress(octets, codec=_CODEC, asbytes=True), out.getvalue())
 
     def give(self, moment: Branch, seed: str) -> None:
-        """Have that moment again, with random numbers from ``seed`` on."""
+        """Restore a moment, with random numbers from ``seed`` on."""
         import pyarrow as pa
 
         octets = pa.decompress(moment.network, moment.octets, codec=_CODEC, asbytes=True)

@@ -32,7 +32,7 @@ def perform(
     plots: bool = True,
     beside: Around | None = None,
 ) -> RunResult:
-    """Run an experiment, and write all of its run folder.
+    """Run an experiment, and write all of its run folder; return the result.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def perform(
     settings : Sequence[str]
         The ``--set`` arguments, for the record.
     show_progress : bool
-        A bar on stderr.
+        Show a bar on stderr.
     plots : bool
-        With plots as files; the report has its own figures, and ``bentpipe report`` makes both at any time.
+        Write plots as files; the report has its own figures, and ``bentpipe report`` makes both at any time.
     beside : Around, optional
-        What the report leads to; what lies around the folder if not given.
+        Pages to which the report links; by default those around the folder.
     """
     result = run_experiment(
         experiment, settings=tuple(settings), show_progress=show_progress, folder=folder, plots=plots
@@ -59,7 +59,7 @@ def perform(
 def resume(
     folder: RunFolder, *, show_progress: bool = False, plots: bool | None = None, beside: Around | None = None
 ) -> RunResult:
-    """Continue a run from the state in its folder, and write all of the folder.
+    """Continue a run from the state in its folder, write all of the folder, and return the result.
 
     The result is bit-identical to an uninterrupted run, except for ``time``. ``plots`` and ``beside`` are as for
     :func:`perform`; without ``plots`` they are as the run began.

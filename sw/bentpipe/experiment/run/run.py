@@ -177,7 +177,8 @@ class Run:
     def go(
         self, *, show_progress: bool = False, folder: Keeps | None = None, capture_folder: Path | None = None
     ) -> RunResult:
-        """Run to the end, or until a signal comes; parameters and result as of :func:`run_experiment`."""
+        """Run to the end, or until a signal arrives; return the result. Parameters are as for
+        :func:`run_experiment`."""
         experiment, built, recorder = self.experiment, self.built, self._recorder
         try:
             if folder is not None:

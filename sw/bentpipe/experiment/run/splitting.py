@@ -293,7 +293,7 @@ class Splitting:
         self._branches.gauge.arm(self._levels[0], False)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run as the engine does, and keep the excursions of the plain run."""
+        """Run as the engine does and return the time reached; keep the excursions of the plain run."""
         if not self._begun:
             self._begun = True
             self._begin()

@@ -43,25 +43,25 @@ class Wave:
 def write_wave(
     experiment: Experiment, name: str, at_ps: int, for_ps: int, file: Path, *, show_progress: bool = False
 ) -> Wave:
-    """Run an experiment up to a time, and write what a node does from then on.
+    """Run an experiment up to a time, write the activity of a node from then on, and return a summary.
 
     Parameters
     ----------
     experiment : Experiment
         Without cases, or one case.
     name : str
-        Of the node: a host, a switch, ``LINE.out`` or ``LINE.back``, ``LINE.line``.
+        Name of the node: a host, a switch, ``LINE.out`` or ``LINE.back``, ``LINE.line``.
     at_ps, for_ps : int
-        From the first tick at or after this time on; so long, a tick at least and at most :data:`LONGEST_PS`.
+        Begin (the first tick at or after this time) and length: a tick at least, at most :data:`LONGEST_PS`.
     file : Path
-        Written anew.
+        File that is written or replaced.
     show_progress : bool
-        A bar on stderr.
+        Show a bar on stderr.
 
     Raises
     ------
     BentpipeError
-        There is no such node; the times are out of range; the run ends before; the file can't be written.
+        There is no such node; the times are out of range; the run ends before; the file cannot be written.
     """
     first, last = first_tick(at_ps), ps_to_ticks(at_ps + for_ps - 1)
     if not 0 < for_ps <= LONGEST_PS:

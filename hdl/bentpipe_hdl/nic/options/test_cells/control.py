@@ -122,20 +122,20 @@ def _wide(csr: Registers, name: str) -> int:
 
 
 def generate(csr: Registers, vc: int, *, first: int = 0, count: int = 0) -> None:
-    """Have the generator send on a VC that has a header and a rate; 0 cells: without end."""
+    """Start the generator on a VC that has a header and a rate; 0 cells: without end."""
     csr.test_tx_first, csr.test_tx_count = first, count
     csr.test_tx = {"vc": vc, "run": 1}
 
 
 def stop(csr: Registers) -> None:
-    """Have the generator send no more, after one more cell."""
+    """Stop the generator after one more cell."""
     csr.test_tx.run = 0
 
 
 def analyse(
     csr: Registers, vc: int, *, block: tuple[int, int] = (7, 4), delay_class: int = 8, first: int | None = 0
 ) -> None:
-    """Have the analyser take the cells of a VC, and begin anew; its counters go on.
+    """Start the analyser on the cells of a VC again; its counters continue.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def analyse(
     delay_class : int
         Log2 of the width of a class of delays, in 10 ns.
     first : int, optional
-        The first number. None: the first cell says it, and losses before it are not seen.
+        The first number. None: it is taken from the first cell, and losses before that cell are not seen.
 
     Raises
     ------
