@@ -60,7 +60,7 @@ class SdramTimes:
     refresh: int = 7812
 
     def clocks(self, name: str) -> int:
-        """Return the fewest clocks that are so long; of ``refresh`` the most."""
+        """Return the fewest clocks that last this long; for ``refresh`` the most that do not last longer."""
         exact = getattr(self, name) * self.clock_hz / 1e9
         return int(exact) if name == "refresh" else max(1, ceil(exact))
 
@@ -213,7 +213,7 @@ class SdramFifos(wiring.Component):
         return m
 
     def _ends(self, m, k):
-        """Return what is at both ends of a FIFO, and how many records are between them."""
+        """Return the two ends of a FIFO, and the number of records between them."""
         m.submodules[f"inbox{k}"], m.submodules[f"outbox{k}"] = boxes = _Box(), _Box()
         inbox, outbox = boxes
         user, bits = self.fifo[k], self._records.bit_length() - 1
@@ -232,7 +232,7 @@ class SdramFifos(wiring.Component):
         return _End(inbox, outbox, write, read, held)
 
     def _refreshes(self, m):
-        """Return whether the chip is to be refreshed, and what says that it was."""
+        """Return whether the chip is to be refreshed, and the signal that acknowledges it."""
         period = self._times.clocks("refresh") - 1
         left, due, refreshed = Signal(range(period + 1), init=period), Signal(), Signal()
         m.d.sync += left.eq(Mux(left == 0, period, left - 1))
@@ -243,7 +243,7 @@ class SdramFifos(wiring.Component):
         return due, refreshed
 
     def _choose(self, m, ends):
-        """Return the job that is next, and which there are: for each FIFO to write, to read, to go past the SDRAM."""
+        """Return the next job, and which jobs exist: for each FIFO to write, to read, or to bypass the SDRAM."""
         wanted = Signal(3 * len(ends))
         for k, end in enumerate(ends):
             has, room, empty = end.inbox.level != 0, end.outbox.level < _BOX - 1, end.held == 0

@@ -276,7 +276,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the command. 0: done; 1: a component does not synthesise; 2: wrong use, or a tool is missing."""
+    """Run the command; return 0 if done, 1 if a component does not synthesise, 2 for wrong use or a missing tool."""
     options = _parser().parse_args(arguments)
     os.environ.setdefault("YOWASP_CACHE_DIR", str((options.build.parent / "yowasp").resolve()))
     console = Console(stderr=options.json)

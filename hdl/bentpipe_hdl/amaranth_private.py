@@ -45,7 +45,7 @@ def _design(component: Any, name: str):
 
 
 def unsliced(value: Value) -> tuple[Value, int]:
-    """Return what a value is a slice of, and the slice's first bit in it."""
+    """Return the value of which a value is a slice, and the slice's first bit in it."""
     start = 0
     while isinstance(value, Slice):
         value, start = value.value, start + value.start

@@ -56,7 +56,7 @@ class ErrorStart:
         self.state = int.from_bytes(digest[:8], "little") or 1
 
     def other(self, what: str) -> ErrorStart:
-        """Return where something else of the line starts that is random."""
+        """Return the start of another random process of the line."""
         return ErrorStart(self._seed, f"{self._name}/{what}")
 
     def gap(self, rate: float) -> int:

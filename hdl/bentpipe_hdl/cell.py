@@ -63,8 +63,10 @@ NEVER = (1 << TIME_BITS) - 1
 
 
 def comes(tick, now, most):
-    """Return whether ``tick`` is still to come: 1 to ``most`` ticks after ``now``, modulo 2**48. Any other tick is
-    past, however long ago."""
+    """Return whether ``tick`` is in the future: 1 to ``most`` ticks after ``now``, modulo 2**48.
+
+    Any other tick is past, however long ago.
+    """
     return (tick - now - 1)[:TIME_BITS] < most
 
 
@@ -180,7 +182,7 @@ class StatusSignature(wiring.Signature):
 
 
 def node_members(width, ports):
-    """Return the faces that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
+    """Return the ports that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
     return {
         "i": In(CellSignature(width, ports)),
         "o": Out(CellSignature(width, ports)),

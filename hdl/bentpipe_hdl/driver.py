@@ -97,7 +97,8 @@ class Driver:
         self.__dict__.update(vars(shadow) | {"csr": self.csr})
 
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
-        """Return the registers that a member of the settings has alone, by name, with what they become by a value.
+        """Return the registers that belong to one member of the settings alone, by name, with their contents for a
+        value.
 
         A register's value None: it is not written, and becomes unknown. The result None: the member also has other
         registers, or this node has no such member.
@@ -130,8 +131,10 @@ class Driver:
         raise NotImplementedError
 
     def counted(self, number: int) -> tuple[int, int]:
-        """Return where a ledger reads how many cells of the VC with this number were taken to be sent, and how many
-        were sent: addresses, of a node that has VCs and such a counter; else 0."""
+        """Return the addresses of two counters of a VC, for a ledger: cells accepted to be sent, and cells sent.
+
+        They are 0 for a node without VCs or such a counter.
+        """
         return 0, 0
 
     def buffered(self) -> int:

@@ -48,7 +48,7 @@ def check_parts(kind: str, names: Iterable[str]) -> None:
 
 
 def registers_of(kind: str, **shape: int) -> RegisterMap:
-    """Return the registers of a kind of node; of the usual shape, but for what is given.
+    """Return the registers of a kind of node, with the usual shape except for the given parts.
 
     Raises
     ------

@@ -122,7 +122,7 @@ IN_RUN: Final[dict[str, Any]] = {"in_run": True}
 
 
 def wrong(what: str, key: str | None = None) -> PydanticCustomError:
-    """Return what a validator raises to say that line, as it stands, about its member, or a model's about its key."""
+    """Return the exception that a validator raises to report this line about its member, or a model's about its key."""
     return PydanticCustomError("setting", "{what}", {"what": what, "key": key})
 
 
@@ -258,7 +258,7 @@ class Settings(BaseModel):
 
     @classmethod
     def unknown(cls, key: str) -> str:
-        """Return what is said of a key that isn't there."""
+        """Return the error message for a key that does not exist."""
         return unknown_key(key, map(key_of, cls.model_fields))
 
     @classmethod

@@ -198,14 +198,13 @@ class Slot:
         return later
 
     def within(self, m):
-        """Return the same slot, for what a part of the node builds in its own module."""
+        """Return the same slot for a part of the node that builds its own module."""
         part = object.__new__(Slot)
         part.__dict__.update(self.__dict__, m=m)
         return part
 
     def checked(self, m):
-        """Return the node's module, to be returned by its ``elaborate``, once every value in it is known to be there
-        when it is used.
+        """Return the node's module, for its ``elaborate``, after the check that every value is valid when it is used.
 
         Raises
         ------

@@ -262,7 +262,7 @@ class Quantity:
         return dataclasses.replace(self, low=low, high=high, **changes)
 
     def counting(self, things: str) -> Quantity:
-        """Return a whole number of these."""
+        """Return a quantity for whole numbers of things with this name."""
         return dataclasses.replace(self, name=things, read=functools.partial(_whole_of, things=things))
 
     def check(self, given: object, document: bool = False) -> Any:

@@ -179,7 +179,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
 
 
 def read_cells(loop: Loop, nodes: Sequence[Node], place: int) -> CellAccount:
-    """Return what became of the cells of the path's PDUs; of a VC without PDUs of all its cells."""
+    """Return the account of the cells of the path's PDUs; for a VC without PDUs, of all its cells."""
     totals, rows = loop.ffi.new("bp_cell_account *"), loop.ffi.new("bp_cell_loss[]", 256)
     count = loop.ledger_cells(place, totals, rows, len(rows))
     lost: dict[tuple[str, str], int] = {}

@@ -70,7 +70,7 @@ class ArrivalMonitor:
         self._number = self.loop.watch_arrivals(hop.node.index, self.loop.ffi.new("bp_arrival_place *", place))
 
     def counts(self) -> ArrivalCounts:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         found = self.loop.ffi.new("bp_arrival_counts *")
         self.loop.arrivals(self._number, found)
         return ArrivalCounts(found.cells, found.nonconforming, _ps(found.most), _ps(found.least))

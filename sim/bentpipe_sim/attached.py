@@ -212,7 +212,7 @@ class Attachment:
         self._loop.attach_arrive(end, at_ns, max(at_ns, read_ns), octets, len(octets))
 
     def released(self) -> list[Released]:
-        """Return all that has left, in order."""
+        """Return all packets that have left, in order."""
         given, found = self._loop.ffi.new("bp_release *"), []
         while self._loop.attach_released(len(found), given):
             octets = bytes(self._loop.ffi.buffer(given.octets, given.length))
@@ -247,7 +247,7 @@ class Attachment:
         return lambda vc: self._loop.attach_congested(end, vc)
 
     def behind_ns(self, *, most: bool = False) -> int:
-        """Return how far simulated time was from where it was to be when it was last looked at; or at most."""
+        """Return how far simulated time was from its target when it was last looked at (ns), or at most."""
         return self._loop.attach_behind(most)
 
     @property

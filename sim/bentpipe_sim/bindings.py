@@ -31,7 +31,7 @@ _FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w")
 
 
 def bind() -> tuple[Any, Any]:
-    """Return the ``ffi`` and the library of cffi; what is missing is compiled."""
+    """Return cffi's ``ffi`` and library; missing parts are compiled."""
     loop = build_loop()
     module = build_bindings(loop)
     if module is None:
@@ -85,7 +85,7 @@ def build_loop() -> Path:
 
 
 def build_bindings(loop: Path) -> Path | None:
-    """Return the extension module for a library, beside which it is; None where there can't be one.
+    """Return the extension module of a library, which is beside it; None if it cannot be made.
 
     Raises
     ------

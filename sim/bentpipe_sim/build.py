@@ -96,7 +96,7 @@ DEFAULT_SHAPES = (
 
 
 def _rtl(engine: EngineName) -> str:
-    """Return the digest of all that decides what a model is, but for its shape and the tools."""
+    """Return the digest of all that decides a model, except its shape and the tools."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
@@ -105,7 +105,7 @@ def _rtl(engine: EngineName) -> str:
 
 
 def _outside(shape: Shape) -> list[Path]:
-    """Return the sources of a switch's options from outside of bentpipe."""
+    """Return the sources of a switch's options from plugins."""
     from bentpipe_hdl.switch.options import options_of, sources_of
 
     return sources_of(options_of(dict(shape.parameters).get("options", 0))) if shape.kind == "switch" else []

@@ -41,7 +41,7 @@ class Cache:
                              "set BENTPIPE_CACHE to another") from None  # fmt: skip
 
     def get(self, name: str) -> Path | None:
-        """Return a file of the cache; None if it is not there, or is not what was put there."""
+        """Return a file of the cache; None if it is missing or damaged."""
         file = self.folder / name
         try:
             mark = (self.folder / (name + ".sha256")).read_bytes().strip()
@@ -55,7 +55,7 @@ class Cache:
         return {} if file is None else json.loads(file.read_bytes())["made"]
 
     def find(self, index: str, tools: Callable[[], str]) -> Path | None:
-        """Return the file that these tools made; where there are none, one that others did."""
+        """Return the file that these tools made, or else one that other tools made."""
         made = self.made(index)
         if not made:
             return None

@@ -108,7 +108,7 @@ class Leg:
         return sum(1 for _ in itertools.takewhile(bool, alike))
 
     def upto(self, place: int) -> list[Stop]:
-        """Return the stops of a path that goes on otherwise from the node at this place."""
+        """Return the stops of a path up to the node at this place, where another path branches off."""
         before = [stop for stop in self.stops if stop.place < place]
         return [*before, next(stop for stop in self.stops if stop.place == place)._replace(root=True)]
 
@@ -133,7 +133,7 @@ class VirtualPath:
 
 
 def faces_of(what: str, path: Sequence[Node]) -> list[tuple[int, int]]:
-    """Return the ports by which a path comes into and leaves each of its nodes; -1 where it begins and ends.
+    """Return the ports at which a path enters and leaves each of its nodes; -1 where it begins and ends.
 
     Raises
     ------
@@ -226,8 +226,10 @@ class Channel:
         return next((share for share, hop in zip(self.shares, self.hops, strict=True) if hop.switch is node), 0)
 
     def own_hops(self) -> list[tuple[Hop, VcSettings]]:
-        """Return the switches that look at the VC itself, with what each gives it. Its cells are policed where they
-        come in, not as copies."""
+        """Return the switches that look at the VC itself, with the VC's settings at each.
+
+        Its cells are policed where they enter, not as copies.
+        """
         own = [hop for hop in self.hops if not hop.in_path]
         found = [(hop, self.settings.of_switch(hop.switch.name, first=k == 0)) for k, hop in enumerate(own)]
         for hop in self.branches:
@@ -341,7 +343,7 @@ class Channels(list[Channel]):
 
 
 def _credits_of(channel: Channel) -> Subject:
-    """Return what gives a VC its credits: itself, or else a switch on its way."""
+    """Return the source of a VC's credits: its own settings, or else a switch on its path."""
     if channel.settings.credits:
         return Subject(key="credits")
     return next(

@@ -96,7 +96,7 @@ def check_managed(channels: Iterable[Channel], paths: Iterable[VirtualPath]) -> 
 
 
 def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> OamSettings | None:
-    """Return what both ways have, as it is on this one."""
+    """Return the settings of both directions, as seen from this one."""
     if mine is None:
         return None if other is None else other.other_way()
     if other is not None and other != mine.other_way():

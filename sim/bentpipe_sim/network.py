@@ -473,8 +473,11 @@ class Network(Topology, Pdus):
         return found
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Return what the event loop counted: evaluations, cells in and out and in flight towards a node, most
-        cells that waited at one of its inputs, cells that found no place there."""
+        """Return the event loop's counts for each node.
+
+        They are: evaluations, cells in and out and in flight towards the node, the most cells that waited at one of its
+        inputs, and cells that found no place there.
+        """
         found = {}
         stats = self.loop.ffi.new("bp_node_stats *")
         for node in self.nodes:
@@ -483,14 +486,9 @@ class Network(Topology, Pdus):
         return found
 
     def ledger(self) -> list[Account]:
-        """Return what became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`; of a
-        point-to-multipoint VC one for each of its paths.
+        """Return the account of every PDU so far, one for each VC in the order of :meth:`add_vc`.
 
-        Raises
-        ------
-        NetworkError
-            The rows of a VC don't sum up to sent minus delivered, or a loss has no cause, or a count of the hardware
-            differs.
+        A point-to-multipoint VC has one for each of its paths.
         """
         if not self.loop.is_open:
             self.start()
@@ -506,7 +504,7 @@ class Network(Topology, Pdus):
         self.loop.record_losses(most)
 
     def loss_records(self) -> tuple[bytes, int]:
-        """Return the records so far, as octets of ``bp_loss_record``, and how many lost cells have none."""
+        """Return the records so far, as octets of ``bp_loss_record``, and the number of lost cells without one."""
         left_out = self.loop.ffi.new("uint64_t *")
         count = self.loop.recorded_losses(left_out)
         size = count * self.loop.ffi.sizeof("bp_loss_record")
@@ -514,7 +512,7 @@ class Network(Topology, Pdus):
         return (bytes(self.loop.ffi.buffer(records, size)) if size else b""), int(left_out[0])
 
     def ports_by_place(self) -> dict[tuple[int, int], int]:
-        """Return the port by which each path of a VC leaves each switch, by the places of both."""
+        """Return the port at which each path of a VC leaves each switch, by the places of both."""
         return {
             (place, hop.node.index): hop.node.vcs[hop.number].out_port
             for place, hops in enumerate(self._legs())

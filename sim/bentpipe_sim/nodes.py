@@ -56,7 +56,7 @@ V = TypeVar("V")
 
 
 def checked(what: str, find: Callable[[], V], subject: Subject | None = None) -> V:
-    """Return what ``find`` gives.
+    """Return the result of ``find``, with its ValueErrors as NetworkErrors.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _line(error: ErrorDetails) -> str:
 
 
 def made(what: str, model: type[S], settings: Mapping[str, Any]) -> S:
-    """Return the settings as a model; NetworkError says what is wrong with them."""
+    """Return the settings as a model; the text of a NetworkError names the fault."""
     return checked(what, lambda: model(**settings))
 
 
@@ -294,7 +294,7 @@ class Nic(Node):
         self._coming: set[tuple[int, int]] = set()  # VPI and VCI of the first of those that are received
 
     def first_free(self) -> int:
-        """Return an index below which all are those of VCs."""
+        """Return the least index that no VC uses."""
         while self._free in self.sends or self._free in self.receives:
             self._free += 1
         return self._free
@@ -374,7 +374,8 @@ class Nic(Node):
         self.loop.impair_frames(self.index, *limits, max(1, round_ticks(own.reorder_wait_ps)), start)
 
     def frames(self, vc: int) -> dict[str, int]:
-        """Return what it has done to PDUs of a VC: lost, duplicated, reordered; and those that wait for the next."""
+        """Return the interface's impairments of a VC's PDUs: lost, duplicated, reordered, and waiting for the next
+        PDU."""
         names = ("lost", "duplicated", "reordered", "held")
         return {name: self.loop.frames(self.index, vc, what) for what, name in enumerate(names)}
 

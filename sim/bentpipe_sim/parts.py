@@ -70,7 +70,8 @@ def plan(
     threads: int | None,
     parts: int | None,
 ) -> tuple[int, list[int]]:
-    """Return the number of threads, and the part of each node (:func:`part_of`), as many as pay where it is open."""
+    """Return the number of threads, and the part of each node (:func:`part_of`); as many as are useful unless they
+    are given."""
     threads = threads or chosen_threads() or _cores()
     if parts is None and len(nodes) <= _FEW:  # a part for each thread
         return threads, part_of(nodes, wires, together, threads, _LONG)

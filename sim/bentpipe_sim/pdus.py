@@ -83,7 +83,7 @@ class Pdus:
         raise NotImplementedError
 
     def members(self) -> dict[str, Any]:
-        """Return what it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
+        """Return the members while the event loop is not open: a compiled object has no ``__dict__``."""
         return {
             "begun": False,
             "_now_ps": self._now_ps,

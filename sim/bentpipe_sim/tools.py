@@ -29,7 +29,7 @@ CXX_FLAGS = ("-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-pl
 
 
 def compiler() -> str:
-    """Return the C++ compiler: ``$CXX``, else ``g++``, ``c++`` or ``clang++``, the first that is there.
+    """Return the C++ compiler: ``$CXX``, else the first of ``g++``, ``c++`` and ``clang++`` that is installed.
 
     Raises
     ------

@@ -46,8 +46,10 @@ class Topology:
     def add_nic(
         self, name: str, settings: NicSettings | float | None = None, *, line: NicLine | None = None, **old: Any
     ) -> Nic:
-        """Return a host's interface with a line, OC-3c with an exact clock unless given. The rates of its VCs go by the
-        line's clock, too. With frames each cell goes in a slot of the line's."""
+        """Add a host's interface with a line, by default OC-3c with an exact clock.
+
+        The rates of its VCs are by the line's clock, too. With frames each cell is sent in a slot of the line's.
+        """
         if old or not isinstance(settings, NicSettings | None):
             settings, line = old_nic(name, settings, old)
         nic = self._add(Nic, name, line or NicLine(), settings or NicSettings())
@@ -62,7 +64,7 @@ class Topology:
         ports: Sequence[SwitchPort] = (SwitchPort(),) * 4,
         **old: Any,
     ) -> Switch:
-        """Return a switch module with these ports, and one buffer for all."""
+        """Add a switch module with these ports, and one buffer for all."""
         if old or not isinstance(settings, SwitchSettings | None):
             settings, ports = old_switch(name, settings, old)
         for number, port in enumerate(ports):
@@ -77,7 +79,7 @@ class Topology:
         return self._add(Link, name, given, self.seed)
 
     def add_sonet_line(self, name: str, settings: SonetSettings | None = None, **old: Any) -> SonetLine:
-        """Return a SONET line both ways; its ports are 0 and 1."""
+        """Add a SONET line with both directions; its ports are 0 and 1."""
         given = old_settings("add_sonet_line", f"SONET line {name}", SonetSettings, settings, old)
         return self._add(SonetLine, name, given, self.seed)
 
@@ -110,9 +112,11 @@ class Topology:
         self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
 
     def sends(self, a: Node, b: Node) -> bool:
-        """Return whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link
-        has no clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose
-        delay changes says when each cell arrives."""
+        """Return whether a clock of ``a`` decides when cells from ``a`` arrive at ``b``: after their last bit is sent.
+
+        A link has no clock. The frames of a SONET line carry the octets, so their time is counted there. A link whose
+        delay changes gives the time of arrival with each cell.
+        """
         if isinstance(a, Link) and a.moves:
             return True
         while isinstance(b, Link) and 0 in b.outputs:
@@ -221,8 +225,10 @@ class Topology:
             raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
 
     def add_vp(self, path: Sequence[Node], vpi: int, settings: VcSettings | None = None, **old: Any) -> int:
-        """Return a virtual path in one direction: VCs that are added from now on and have it as a part of their own
-        path go through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
+        """Add a virtual path in one direction.
+
+        VCs that are added from now on and contain its path go through it. The switches between its ends look at its VPI
+        only; they treat it as a VC.
 
         Parameters
         ----------
@@ -231,7 +237,7 @@ class Topology:
         vpi : int
             The same on every line (0..255, with NNI lines 0..4095).
         settings : VcSettings, optional
-            What the switches between its ends give it; nothing that goes by frames, and no credits.
+            Settings of the path at the switches between its ends; none that needs frames, and no credits.
 
         Returns
         -------
@@ -241,7 +247,7 @@ class Topology:
         Raises
         ------
         NetworkError
-            The path is not connected or passes no switch, the VPI is out of range or used already.
+            The path is not connected or passes no switch, or the VPI is out of range or in use.
         """
         ends = path[0], path[-1]
         what = f"virtual path {vpi} from {ends[0].name} to {ends[1].name}"
@@ -288,7 +294,7 @@ class Topology:
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
     def other_way(self, number: int) -> int | None:
-        """Return the VC that is the other way of one, by their numbers in the order in which they were added."""
+        """Return the VC in the opposite direction of one, by their numbers in the order in which they were added."""
         back = self._channels[number].back
         return None if back is None else back.number
 
@@ -337,7 +343,7 @@ class Topology:
         return list(dict.fromkeys(node.shape() for node in self.nodes))
 
     def _legs(self) -> Iterator[list[LedgerHop]]:
-        """Return all paths of all VCs."""
+        """Yield all paths of all VCs."""
         credited = {
             node
             for node in self.nodes
@@ -416,7 +422,7 @@ class _Laid:
             passed.add(line)
 
     def _pass(self, given: Hop, before: int, after: int) -> int:
-        """Return the VC's index at a switch that looks at it."""
+        """Add the VC to a switch that looks at it, and return its index there."""
         switch, come, go = given.switch, given.come, given.go
         number = len(switch.vcs) + sum(hop.switch is switch and not hop.in_path for hop in self.hops)
         for port, vpi in ((come, before), (go, after)):

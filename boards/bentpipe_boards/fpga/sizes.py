@@ -54,15 +54,9 @@ class Row:
 
 
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
-    """Return a row for each node with its wires and host port, one for the core, one for the sum. A row that is too
-    much for what the rows above it have left says so.
+    """Return a row for each node with its wires and host port, one for the core, and one for the sum.
 
-    Nodes are mapped by yosys, a minute of processor time for each shape that is not known yet.
-
-    Raises
-    ------
-    ToolError
-        yosys is missing or fails.
+    A row that exceeds what the rows above it have left is marked.
     """
     has = board.has
     room = {name: int(share * getattr(has, name)) for name, share in ROUTABLE.items()}

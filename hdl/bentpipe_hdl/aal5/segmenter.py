@@ -168,7 +168,7 @@ class Segmenter(wiring.Component):
         return m
 
     def _alone(self):
-        """Return whether what happens to the tick's VC is about a cell that is none of a PDU's; None: it never is."""
+        """Return whether the tick's VC sends a cell that is not part of a PDU; None: it never does."""
         if self._singles and self._inserts:
             return self.single | self.insert
         return self.single if self._singles else self.insert if self._inserts else None
@@ -180,7 +180,7 @@ class Segmenter(wiring.Component):
         return last | self.single if self._singles else last
 
     def _single(self, m, slot, sending, alone):
-        """Return whether the cell that goes out is none of a PDU's, and its PTI."""
+        """Return whether the departing cell is not part of a PDU, and its PTI."""
         pti_now = self.pti if self._singles else Const(0, 3)
         if self._singles and self._inserts:
             pti_now = Mux(self.insert, 0, self.pti)
@@ -310,7 +310,7 @@ class Segmenter(wiring.Component):
         m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
 
     def _insert(self, m, slot, sending, starts, count):
-        """Return the words of the cell that goes out, and whether they are made elsewhere."""
+        """Return the words of the departing cell, and whether they are made elsewhere."""
         chosen, inserting = Signal(name="out_insert"), Signal()
         with m.If(sending):
             m.d.sync += chosen.eq(self.insert)

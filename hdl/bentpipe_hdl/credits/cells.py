@@ -33,8 +33,11 @@ def _octets(value):
 
 
 def payload_of(message):
-    """Return the payload of such a cell, 384 bits: protocol identifier, message type, two octets of 0, the count, its
-    most significant octet first, 38 octets of 6A hex, six bits of 0 and the CRC-10."""
+    """Return the payload of such a cell, 384 bits.
+
+    Its parts are: protocol identifier, message type, two octets of 0, the count with its most significant octet first,
+    38 octets of 6A hex, six bits of 0, and the CRC-10.
+    """
     covered = Cat(
         Const(PROTOCOL, 8),
         message.probe,
@@ -134,5 +137,5 @@ class MessageReceiver(wiring.Component):
 
 
 def _ours(word):
-    """Return whether a payload that begins so is one of this protocol."""
+    """Return whether a payload with this begin belongs to this protocol."""
     return Cat(word[:8], word[9:]) == PROTOCOL

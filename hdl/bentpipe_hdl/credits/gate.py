@@ -17,8 +17,10 @@ def may_send(sent, freed, share, count_bits=COUNT_BITS):
 
 
 def believed(count, freed, sent, count_bits=COUNT_BITS):
-    """Return whether a count of cells freed is between the one before and the cells sent. Any other is of before a
-    reset, or of cells of another VC that came astray."""
+    """Return whether a count of freed cells is between the previous count and the number of cells sent.
+
+    Any other count is from before a reset, or belongs to misrouted cells of another VC.
+    """
     return (count - freed)[:count_bits] <= (sent - freed)[:count_bits]
 
 

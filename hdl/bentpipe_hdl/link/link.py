@@ -159,5 +159,5 @@ class Link(wiring.Component):
 
 
 def _only(given):
-    """Return the one that is there, if any."""
+    """Return the only part that is not None, if there is one."""
     return next((one for one in given if one is not None), None)

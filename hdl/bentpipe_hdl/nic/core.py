@@ -133,7 +133,7 @@ class NicCore:
         decides(tx.last, 2, seldom=1)
 
     def of_host(self, posts: Any) -> Any:
-        """Return whether a post, which ``posts`` is true of, is the host's."""
+        """Return whether a post is the host's, given that ``posts`` is true."""
         return posts if self.own_post is None else posts & ~self.own_post
 
     def _posts(self) -> None:

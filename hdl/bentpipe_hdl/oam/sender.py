@@ -41,7 +41,7 @@ _FILL = int.from_bytes(bytes([UNUSED] * (PAYLOAD_OCTETS - 2)), "little")
 
 
 def _looped():
-    """Return what becomes another in a payload whose CRC is right when its loopback indication goes from 1 to 0."""
+    """Return the bits that change in a payload with a correct CRC when its loopback indication goes from 1 to 0."""
     octets = bytes([0, 1]) + bytes(PAYLOAD_OCTETS - 2)
     return int.from_bytes(octets[:46] + crc10(octets).to_bytes(2, "big"), "little")
 
@@ -103,7 +103,7 @@ class OamSender(wiring.Component):
         return m
 
     def _made(self, m):
-        """Return the first 46 octets of a cell that is made here."""
+        """Return the first 46 octets of a cell made by the node."""
         said, tag = Signal(_SAID), self.tag
         m.d.comb += said.eq(Const(_FILL & (1 << _SAID) - 1, _SAID))
         with m.Switch(self.kind):

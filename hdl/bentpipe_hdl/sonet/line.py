@@ -347,7 +347,10 @@ class SonetLine(wiring.Component):
         return m
 
     def _registers(self, m, ends, ways):
-        """Return the bus: the node's own map, which is returned, and the terminals' behind their pages."""
+        """Connect the bus to the node's own map and to the terminals', behind their pages.
+
+        Return the node's own map.
+        """
         bus = CsrSignature().create()
         csr = CsrMap(m, bus, self.registers)
         page = self.csr.addr[12:]

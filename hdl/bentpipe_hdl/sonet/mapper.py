@@ -165,7 +165,7 @@ class CellMapper(wiring.Component):
             m.d.sync += ahead_words[k].eq(Mux(self.pull, move[k], stay[k]))
 
     def _ahead(self, m, load, cell, history, second):
-        """Return the next cell, which is not needed for some clocks: a part of it is scrambled in each."""
+        """Return the next cell, which is needed only some clocks later: a part of it is scrambled in each of them."""
         ahead = Signal(424, init=second)
         with m.If(load):
             m.d.sync += ahead.eq(Cat(octets_reversed(cell[384:]), Const(0, 8), cell[:384]))

@@ -219,11 +219,11 @@ class VcSettings(Settings):
         return self
 
     def named_switches(self) -> list[str]:
-        """Return the switches that settings name, which the VC's path has to pass."""
+        """Return the switches that the settings name; the VC's path has to pass them."""
         return [each.at for each in (self.police, self.shape) if each is not None and each.at is not None]
 
     def of_switch(self, name: str, *, first: bool) -> VcSettings:
-        """Return what of it is a switch's with this name, the first or another one of the VC's path."""
+        """Return the settings for the switch with this name, which is the first or another one of the VC's path."""
         not_here = {
             key: None
             for key, given in (("police", self.police), ("shape", self.shape))
@@ -278,8 +278,10 @@ class SwitchVc:
     leaf: int | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
-        """Return what it is to be discarded by: what the switch has for all, unless it has its own; by cells, where
-        there is nothing to discard or are no frames."""
+        """Return the VC's discard policy: its own, or else the switch's for all VCs.
+
+        A VC with credits, a virtual path, and the VC that ends one have "tail" instead of the switch's.
+        """
         by_cells = self.credits_in or self.vpc or self.ends_path
         return self.settings.policy or ("tail" if by_cells else switch.policy)
 
@@ -291,7 +293,7 @@ class SwitchVc:
 
 
 def options_for(setup: Setup) -> int:
-    """Return the options that a switch with these settings is built with, as its shape has them."""
+    """Return the options with which a switch of these settings is built, as the shape's word."""
     return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
@@ -411,7 +413,7 @@ class SwitchDriver(Driver):
         }
 
     def sample(self) -> dict[str, dict[int, int]]:
-        """Return what its options record as time goes: values by port, by the names of their series."""
+        """Return the options' values to be recorded over time: by port, by the names of their series."""
         return {name: value for option in self.options for name, value in option.sample(self.csr, self._setup).items()}
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:

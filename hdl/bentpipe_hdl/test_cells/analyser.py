@@ -27,7 +27,7 @@ NEXT = 9
 
 
 def classes_of(vcs: int) -> int:
-    """Return how many classes the histogram of delays has: all are cleared while the node's tables are."""
+    """Return the number of classes of the delay histogram: all are cleared while the node's tables are."""
     return min(512, 8 * vcs)
 
 
@@ -184,7 +184,7 @@ class TestCellAnalyser(wiring.Component):
         ]
 
     def _place(self, m, slot):
-        """Return where the cell is in the sequence, and what the gap before it held."""
+        """Return the position of the cell in the sequence, and the contents of the gap before it."""
         stage, named = self._stages(m, slot)
         ahead = stage((self.number - self._expected)[:32], "ahead")
         agrees = stage(self._has_candidate & (self.number == self._candidate), "agrees")
@@ -207,8 +207,11 @@ class TestCellAnalyser(wiring.Component):
         return found
 
     def _blocks(self, m, slot, found):
-        """Return what the gap and the cell do to blocks. ``head`` cells of the gap are in the block in which it begins,
-        ``whole`` in blocks of which no cell came, ``tail`` in that of the cell."""
+        """Return the effect of the gap and the cell on blocks.
+
+        ``head`` cells of the gap are in the block in which it begins, ``whole`` in blocks without a received cell,
+        ``tail`` in the block of the cell.
+        """
         stage, named = self._stages(m, slot)
         gap, errored, kept = found.gap, found.errored, {}
         for name, part in vars(self._block).items():
@@ -279,7 +282,7 @@ class TestCellAnalyser(wiring.Component):
             m.d.sync += part.eq(Mux(blocks.crosses, Mux(blocks.closes_tail, 0, tail), Mux(blocks.closes, 0, first)))
 
     def _delay(self, m, slot, classes):
-        """Return the delay of the cell, and the class that counts it, with what it has counted so far."""
+        """Return the delay of the cell, and the class that counts it, with its present count."""
         stage, _ = self._stages(m, slot)
         below = self.classes // 4
         delay = stage((self.came - self.stamp)[:STAMP_BITS], "delay")

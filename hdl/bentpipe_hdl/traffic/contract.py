@@ -55,7 +55,7 @@ def bucket_sizes(
 def burst_problem(
     peak_bps: float | None, sustained_bps: float | None, burst: int | None, keys: tuple[str, str, str]
 ) -> tuple[str, str] | None:
-    """Return what is wrong with a contract's rates and burst together, as ``(key, what)``; None if nothing is.
+    """Return the fault of a contract's rates and burst in combination, as ``(key, text)``; None if there is none.
 
     ``keys`` are what they are called: peak rate, sustained rate, burst. A ``peak_bps`` of None is not known yet."""
     _, sustained_key, burst_key = keys

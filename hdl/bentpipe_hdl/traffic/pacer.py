@@ -402,7 +402,7 @@ class Pacer(wiring.Component):
         return m
 
     def _single(self, m, slot, leaf, accepts):
-        """Return whether the tick's VC has something more to send: its marks say what."""
+        """Return whether the tick's VC has something more to send, by its marks."""
         sends, posts = self.sends, self.posts
         single = self.fetch_single  # until the next fetch, which comes with a cell that is sent
         after = Signal(2)

@@ -77,12 +77,9 @@ class Items:
         self.answers += answers
 
     def parse(self, words: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return what each item but WRITE answered; of a RUN behind one that stopped ``()``, else (next tick, stopped).
+        """Return the answer of each item except WRITE.
 
-        Raises
-        ------
-        BoardError
-            The answer is not one of this list.
+        A RUN gives (next tick, stopped), or ``()`` after one that stopped.
         """
         if not words or words[0]:
             flags = words[0] if words else MALFORMED

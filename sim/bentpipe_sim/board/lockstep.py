@@ -34,7 +34,7 @@ _JITTER: Final = 64
 
 
 def plan_of(network: Network) -> Plan:
-    """Return a board that is made for this network: its nodes in their order, and wires that are long enough.
+    """Return the plan of a board for this network: its nodes in their order, and wires that are long enough.
 
     Raises
     ------

@@ -252,7 +252,7 @@ class BridgeModel:
         self._answer: list[int] | None = None
 
     def feed(self, octets: bytes) -> bytes:
-        """Return what is answered."""
+        """Execute the lists that end in these octets, and return the answers."""
         return b"".join(self._frame(frame) for frame in self._reader.feed(octets))
 
     def _frame(self, frame: Sequence[int]) -> bytes:

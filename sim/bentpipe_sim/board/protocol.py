@@ -79,7 +79,7 @@ def cobs_encoded(octets: bytes) -> bytes:
 
 
 def cobs_decoded(octets: bytes) -> bytes | None:
-    """Return what was encoded; None if that is no such code."""
+    """Return the octets of a COBS code; None if it is no such code."""
     out, at = bytearray(), 0
     while at < len(octets):
         code = octets[at]

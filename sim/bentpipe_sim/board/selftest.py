@@ -115,7 +115,7 @@ class SelfTest:
         self._good: dict[str, int] = {}  # windows of nodes that carry traffic as they should, by kind
 
     def run(self) -> Iterator[Check]:
-        """Yield the checks, one after the other. Behind one without which there is no other there is none."""
+        """Yield the checks, one after the other; a failed check on which all later ones depend is the last."""
         yield (line := self._check("line", "frames", self._line))
         if not line.passed:
             return
@@ -326,7 +326,8 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)])
 
     def _errors(self, window: int, shape: Shape) -> str:
-        """Return the error generator and the checkers behind it: the same PDUs are bad as natively, and some are."""
+        """Check the error generator and the receivers' checks: the same PDUs are bad as natively, and at least one
+        is."""
         del shape
         with self._network([self._nic_window(), window]) as network:
             settings = LinkSettings(delay_ps=_ticks(64), ber=2e-4)

@@ -30,7 +30,7 @@ _FORMS: Final = "board:model, board:sim or board:/dev/NAME"
 
 
 def check_target(name: str) -> str:
-    """Return the name of a target.
+    """Return the name of a target after a check of its form.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_target(name: str) -> str:
 
 
 def make_network(seed: int) -> Network:
-    """Return the network that ``$BENTPIPE_TARGET`` asks for; without it the native one."""
+    """Return the network of ``$BENTPIPE_TARGET``, or the native one without it."""
     name = os.environ.get(TARGET)
     if not name:
         return Network(seed=seed)

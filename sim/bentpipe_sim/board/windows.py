@@ -118,7 +118,7 @@ def ports_of(shape: Shape) -> int:
 
 
 def description_address(words: int) -> int:
-    """Return where a board's description of so many words begins."""
+    """Return the address at which a board's description of so many words begins."""
     return 1 << max(12, (words - 1).bit_length())
 
 

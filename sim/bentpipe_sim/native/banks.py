@@ -49,7 +49,8 @@ class _Banks:
                 self.cells[at] = Cell("assign", width, [((len(self.cells) - 1, low, width),)], [])
 
     def reads(self) -> Iterator[tuple[int, tuple[int, ...], Bits, int]]:
-        """Yield what reads one of several registers: its cell, these, the index, and the lowest bit that it takes."""
+        """Yield each read of one of several registers: its cell, the registers, the index, and the lowest bit that
+        it takes."""
         for at, cell in enumerate(self.cells):
             if cell.op != "assign":
                 continue
@@ -95,7 +96,7 @@ class _Banks:
         return all(cell.op == "register" and cell.width == cells[0].width and cell.data.marks is None for cell in cells)
 
     def writes(self, bank: tuple[int, ...]) -> list[_Write] | None:
-        """Return what writes them, later ones over earlier ones; None if that can't be said by row."""
+        """Return the writes of the registers, later ones after earlier ones; None if they are not all by row."""
         rest = [self.assigned(index) for index in bank]
         waiting = [list(each) for each in rest if each is not None]
         if len(waiting) < len(bank):

@@ -528,12 +528,12 @@ class _Loose:
 
 
 def _cut(node: Node, low: int, size: int) -> bool:
-    """Return whether the text of some bits has what is above left out."""
+    """Return whether the text of some bits has the bits above them left out."""
     return low + size < node.width or (low > 0 and size == 1 and node.width > 32)
 
 
 def _turned(first: Piece, others: Iterable[Piece]) -> int:
-    """Return how many single bits follow each other as in a number with each octet's bits the other way round."""
+    """Return how many single bits follow each other in the order of a number with the bits of each octet reversed."""
     node, low, size = first
     if size > 1:
         return 0

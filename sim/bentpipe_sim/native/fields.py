@@ -31,7 +31,7 @@ class Fields:
 
 
 def fields(netlist: Netlist) -> Fields:
-    """Return how the netlist's registers are divided into fields."""
+    """Return the division of the netlist's registers into fields."""
     return _Fields(netlist).run()
 
 
@@ -44,7 +44,7 @@ class _Fields:
         self.moves: set[tuple[int, int, int, int, int]] = set()
 
     def home(self, index: int) -> int | None:
-        """Return where a cell's fields are."""
+        """Return the number of the cell that holds a cell's fields: its own, or its memory's."""
         cell = self.cells[index]
         if cell.op in ("read", "write"):
             return cell.data

@@ -155,7 +155,7 @@ class Graph:
         """What never holds at once."""
 
     def node(self, op: str, width: int, args: tuple[Bits, ...] = (), data: Any = None) -> Bits:
-        """Return all bits of a node that isn't folded."""
+        """Return all bits of a node that is not folded."""
         key = (op, width, args, data)
         found = self._nodes.get(key)
         if found is None:
@@ -239,7 +239,7 @@ class Graph:
     # The rest
 
     def make(self, op: str, width: int, args: tuple[Bits, ...], data: Any = None) -> Bits:
-        """Return what an operation gives, as simple as it can be."""
+        """Return the result of an operation, as simple as possible."""
         match op:
             case "all":
                 return self.all(zip(args, data, strict=True))
@@ -469,7 +469,7 @@ class Graph:
 
 
 def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> bool | None:
-    """Return what a bit is where some are as they are ``kept``, as far as that is easily said."""
+    """Return the value of a bit, given the values of some bits (``kept``), as far as it follows easily."""
     node, low, _ = bit[0]
     if node is None:
         return bool(low)

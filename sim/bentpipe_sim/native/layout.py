@@ -41,7 +41,7 @@ class Rows:
 
 
 def together(memories: Sequence[Memory], clocks: Iterable[Design]) -> list[list[Memory]]:
-    """Return all memories; those of which the same rows are wanted in one of these clocks, in one list."""
+    """Group all memories: those whose same rows are used in one of these clocks are in one list."""
     found = {memory: [memory] for memory in memories}
     for design in clocks:
         first: dict[tuple[int, Bits], Memory] = {}
@@ -70,8 +70,11 @@ def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
 
 
 def declared(group: list[Memory], zeroed: bool = False) -> str:
-    """Return the member that memories are; with ``zeroed`` its octets are 0 before the object is constructed there, and
-    pages of them that nothing is written to take no memory."""
+    """Return the declaration of the members that hold memories.
+
+    With ``zeroed`` its octets are 0 before the object is constructed there, so pages that are never written take no
+    memory.
+    """
     initial = "" if zeroed else "{}"
     array, fields = group[0].name, _fields(group)
     # An address that is out of range in a clock that doesn't use what is read is no fault

@@ -69,8 +69,10 @@ class Plan:
 
 
 def schedule(design: Design, known: Mapping[Register, int], *, outputs: bool = False) -> Plan:
-    """Return the clock of a design in which these registers are constants; with ``outputs`` not the clock, but what
-    makes the outputs of the registers."""
+    """Return the plan of a clock of a design in which these registers are constants.
+
+    With ``outputs`` it is not the clock, but the statements that make the outputs from the registers.
+    """
     placing = _Placing(design, known)
     return _Ordering(placing.run(outputs), placing.guards.root).run()
 
@@ -280,7 +282,7 @@ class _Placing:
                     self.put(inner, target, node.args[at + 1])
 
     def exhaustive(self, conditions: Sequence[Bits]) -> bool:
-        """Return whether one of them always holds, as two of them are opposites."""
+        """Return whether one of them always holds, since two of them are opposites."""
         return any(self.design.graph.no(condition) in conditions for condition in conditions)
 
     def short_circuit(self, node: Node, context: Context, costly: list[int]) -> None:
@@ -378,7 +380,7 @@ class _Ordering:
         return self.hard[at]
 
     def possible(self, group: set[int], ease: int) -> set[int]:
-        """Return what of a group needs nothing more from outside of it."""
+        """Return the statements of a group that need nothing more from outside of it."""
         done = self.done
         blocked = [k for k in group if not (self.needs(k, ease) - group).issubset(done)]
         found = group.difference(blocked)
@@ -466,7 +468,7 @@ class _Ordering:
 
     @staticmethod
     def bound(item: Statement, reads: set, writes: set) -> bool:
-        """Return whether a value has to be worked out before what reads and writes this."""
+        """Return whether a value has to be computed before the statement that reads and writes this."""
         if item.target in reads or item.target in writes or not item.reads.isdisjoint(writes):
             return True
         if item.op != "read":
@@ -503,7 +505,8 @@ class _Ordering:
 
 
 def _exclusive(contexts: list[Context]) -> list[Context]:
-    """Return the first one, and those that exclude it and each other: its opposite, or other values of the same."""
+    """Return the first statement, and those that exclude it and each other: its opposite, or other values of the
+    same number."""
     first = contexts[0].literal
     assert first is not None
     opposite = [context for context in contexts[1:] if context.literal == negated(first)]
@@ -514,7 +517,7 @@ def _exclusive(contexts: list[Context]) -> list[Context]:
 
 
 def _compared(context: Context) -> Bits | None:
-    """Return what it compares with a constant."""
+    """Return the number that a condition compares with a constant."""
     assert context.literal is not None
     node, _, wanted = context.literal
     return node.args[0] if wanted and node.op == "==" and constant_of(node.args[1]) is not None else None

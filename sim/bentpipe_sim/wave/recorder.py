@@ -72,7 +72,7 @@ class Recorder:
         self._before, self._begin = self._octets("model_state"), begin
 
     def taken(self) -> Recorded:
-        """Return all until now."""
+        """Return all clocks recorded until now."""
         clocks = [*self._clocks(self._octets("recorded"))]
         after = self._octets("model_state")
         return Recorded(self._shape, self._before, after, clocks, self._begin, self._loop.now())

@@ -87,7 +87,7 @@ class Layout:
 
 
 def _compiled(text: str, asked: list[tuple[str, str]]) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return what the compiler says of members: offset and size, by name; the size of the whole."""
+    """Return the compiler's figures of members: offset and size, by name; and the size of the whole."""
     lines = "".join(f'    std::printf("{name} %zu %zu\\n", {what});\n' for name, what in asked)
     included = "".join(f'#include "{header}"\n' for header in HEADERS)
     source = (

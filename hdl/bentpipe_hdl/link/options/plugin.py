@@ -52,7 +52,7 @@ class LinkPlugin:
 
     @staticmethod
     def members() -> Mapping[str, Any]:
-        """Return ports that the link has for it, as members of its signature."""
+        """Return the link's ports for the option, as members of its signature."""
         return {}
 
     def build(self, m: Module, slot: Slot, csr: CsrMap, link: Any) -> None:

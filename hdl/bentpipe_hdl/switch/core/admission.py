@@ -255,7 +255,7 @@ class Admission(wiring.Component):
 
     @staticmethod
     def fields(stages: Sequence[Stage]) -> tuple[VcField, ...]:
-        """Return what these stages and the frames keep of each VC."""
+        """Return the fields of each VC that these stages and the frames need."""
         return (FRAME_FIELD, *(field for stage in stages for field in stage.fields))
 
     def elaborate(self, platform):

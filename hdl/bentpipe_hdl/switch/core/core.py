@@ -247,7 +247,7 @@ def _injection(build: Build, i: Any, offers: Sequence[Any]) -> InjectionMux:
 
 
 def _core_fields(buffer: CellBuffer) -> tuple[VcField, ...]:
-    """Return what every switch keeps of each VC: its queue's ends and its counts of cells."""
+    """Return the fields that every switch keeps of each VC: its queue's ends and its counts of cells."""
     return (
         VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
         VcField("accepted", 32, "arrival"),

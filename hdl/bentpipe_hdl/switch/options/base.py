@@ -110,12 +110,12 @@ class Option(Registered):
         raise NotImplementedError
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """Return what is wrong with the settings of a switch taken together, a line each."""
+        """Yield the faults of a switch's settings in combination."""
         del setup
         return iter(())
 
     def hardware(self) -> Any:
-        """Return its hardware, a class derived from ``Plugin``.
+        """Return the option's hardware, a class derived from ``Plugin``.
 
         Unless that is overridden it is ``PLUGIN`` of the module ``plugin`` beside its own.
         """
@@ -135,18 +135,21 @@ class Option(Registered):
         return {}
 
     def taken(self, csr: Registers, counters: Mapping[str, Any]) -> int:
-        """Return how many cells of known VCs have ended in the switch, by its ``counters`` and by what is in no
-        counter yet: that comes with the next tick."""
+        """Return the number of cells of known VCs that ended in the option.
+
+        It is computed from the switch's ``counters``, and from registers for cells that are counted only with the next
+        tick.
+        """
         del csr, counters
         return 0
 
     def made(self, counters: Mapping[str, Any]) -> int:
-        """Return how many cells it has sent that were never queued, by its ``counters``."""
+        """Return the number of cells sent by the option that were never queued, from the switch's ``counters``."""
         del counters
         return 0
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
-        """Return what is worth recording as time goes: values by port, of each of its ``series``."""
+        """Return values to be recorded over time: by port, for each of the option's ``series``."""
         del csr, setup
         return {}
 

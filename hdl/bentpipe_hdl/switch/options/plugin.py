@@ -76,7 +76,7 @@ class Plugin:
 
     @staticmethod
     def members(*, vcs: int, ports: int) -> Mapping[str, Any]:
-        """Return ports that the switch has for it, as members of its signature."""
+        """Return the switch's ports for the option, as members of its signature."""
         del vcs, ports
         return {}
 
@@ -88,11 +88,11 @@ class Plugin:
         return iter(())
 
     def scheduler(self, build: Build) -> Any:
-        """Return what schedules the VCs of a port instead of round robin, or None."""
+        """Return the scheduler of a port's VCs that replaces round robin, or None."""
         del build
 
     def reservations(self) -> Any:
-        """Return what counts reserved and shared places of the buffer, or None."""
+        """Return the counter of reserved and shared places of the buffer, or None."""
 
     def find(self, m: Module, cell: ArrivingCell) -> None:
         """Replace the answer of the look-up (``found``, ``found_vc``, ``in_path``)."""
@@ -113,7 +113,7 @@ class Plugin:
         cells."""
 
     def periods(self) -> Sequence[Value] | None:
-        """Return periods of the ports instead of those that software has set, or None."""
+        """Return the ports' periods that replace those set by software, or None."""
 
     def attach(self, m: Module, csr: CsrMap, path: CellPath) -> None:
         """Connect the rest: the whole path is there, and the registers."""
@@ -123,7 +123,7 @@ class Plugin:
         return iter(())
 
     def urgent(self) -> Iterator[Value]:
-        """Yield bits with which the next tick is wanted, whatever ``due`` is."""
+        """Yield bits that request the next tick, independent of ``due``."""
         return iter(())
 
 
@@ -168,7 +168,7 @@ class Plugins(tuple[Plugin, ...]):
         return _only(plugin.periods() for plugin in self)
 
     def gates(self) -> list[Any]:
-        """Return what may stall ports."""
+        """Return the parts that may stall ports."""
         return [plugin.gate for plugin in self if plugin.gate is not None]
 
 

@@ -15,7 +15,7 @@ def _reached(due, now):
 
 
 def _due_tick(there, due):
-    """Return the due tick of a node: ``NEVER`` if nothing is there; a tick early where it has that number."""
+    """Return the due tick of a node: ``NEVER`` if no cell is held; one tick earlier if it equals ``NEVER``."""
     return Mux(there, Mux(due == NEVER, NEVER - 1, due), NEVER)
 
 

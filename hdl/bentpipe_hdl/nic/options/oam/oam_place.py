@@ -19,7 +19,7 @@ def is_f5(header):
 
 
 def place_members(width, vcs):
-    """Return the host's side of :class:`OamPlace`, as the place has it."""
+    """Return the ports between :class:`OamPlace` and the host, seen from the place."""
     octets = {"payload": Out(384)} if width == WIDE else {"at": In(range(WORDS_A_CELL - 1)), "word": Out(32)}
     return {
         "full": Out(1),

@@ -205,7 +205,7 @@ class Analysis:
 
     @property
     def delay_mean_ps(self) -> float | None:
-        """Return their mean; None: no cell was in order."""
+        """Return the mean delay; None if no cell was in order."""
         return self.delay_sum_ps / self.in_order if self.in_order else None
 
     def quantile_ps(self, share: float) -> int | None:

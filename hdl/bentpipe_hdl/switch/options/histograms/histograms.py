@@ -195,6 +195,6 @@ def _bin(m, slot, name, strobe, value, scale):
 
 
 def _found(m, index, at, word):
-    """Return the word that a part finds at an index, which tables share."""
+    """Return the word that a part reads at an index, which tables share."""
     m.d.comb += index.eq(at)
     return word

@@ -137,7 +137,7 @@ class OamSettings(Settings):
         return self
 
     def other_way(self) -> OamSettings:
-        """Return the same of the VC the other way."""
+        """Return the settings seen from the VC in the opposite direction."""
         return self if self.segment is None else self.model_copy(update={"segment": self.segment[::-1]})
 
 
@@ -159,14 +159,14 @@ class OamPoint:
     parent: int = 0
 
     def both(self, other: OamPoint) -> OamPoint:
-        """Return what either has."""
+        """Return the functions that either of two points has."""
         return OamPoint(
             **{field.name: getattr(self, field.name) or getattr(other, field.name) for field in fields(self)}
         )
 
 
 def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:
-    """Return what a VC with these settings has at the switch in this ``place`` on its way.
+    """Return the OAM functions of a VC with these settings at the switch in this ``place`` of its path.
 
     Raises
     ------

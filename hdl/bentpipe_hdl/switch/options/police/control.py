@@ -58,7 +58,7 @@ class PoliceSettings(ContractSettings):
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs, cdvt_ps=self.cdvt_ps)
 
     def flags(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return what each bucket is for and does."""
+        """Return each bucket's cells and action, as the hardware has them."""
         both = {"packets": int(self.packets)}
         return (
             {"tag": int(self.pcr_action == "tag"), **both},

@@ -116,7 +116,7 @@ class ReactiveSettings(Settings):
         return round(Fraction(rate_bps * self.cells_a_packet * _CELL_OCTETS, self.packet * UNIT_BPS))
 
     def rate_bps(self, units: int) -> int:
-        """Return the inverse."""
+        """Return the rate in b/s of a capacity in units of the hardware; the inverse of :meth:`units`."""
         if self.packet is None:
             return units * UNIT_BPS
         return round(Fraction(units * UNIT_BPS * self.packet, self.cells_a_packet * _CELL_OCTETS))

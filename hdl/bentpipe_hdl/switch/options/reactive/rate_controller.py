@@ -307,7 +307,8 @@ class RateController(wiring.Component):
         return quotient, rest
 
     def _divide_by_bits(self, m, look, applies, cell, capacity):
-        """Return the same, a bit of the quotient in each clock behind a look: 40 of the 50 clocks that it may take."""
+        """Return the same as :meth:`_divide`, a bit of the quotient in each clock after a look: 40 of the 50
+        available clocks."""
         del applies
         number, rest, left = Signal(PERIOD_BITS), Signal(CAPACITY_BITS), Signal(range(PERIOD_BITS + 1))
         shifted = Cat(number[-1], rest)

@@ -273,13 +273,12 @@ class RandomEarlyDetection(wiring.Component):
         self._since.write(self.port, self.now, counts & idle)
 
     def _elapsed(self, since):
-        """Return the time in ticks since then, at most what fits."""
+        """Return the time in ticks since then, limited to the width of the result."""
         elapsed = (self.now - since)[:TIME_BITS]
         return Mux(elapsed[IDLE_BITS:].any(), Const(-1, IDLE_BITS), elapsed[:IDLE_BITS])
 
     def _decayed(self, m, slot, average, elapsed, settings):
-        """Return the average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last
-        of these, which stay from the commit on."""
+        """Return the average after an idle time and the frame that ends it, ``DECAYED`` clocks later (narrow)."""
         packets = slot.product(elapsed, settings.rate, "idle_packets", since=0)[RATE_FRACTION:][:IDLE_BITS]
         packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay

@@ -147,7 +147,7 @@ class VirtualClock(wiring.Component):
         return m
 
     def _node(self, vc, port, level):
-        """Return the address of the node of a level on the way of a VC's leaf."""
+        """Return the address of the node of a level on the path from a VC's leaf to the root."""
         return Cat(vc[self.levels - level :], port[: self._port_bits])
 
     def _stamped(self, m, slot, name, clock, period):

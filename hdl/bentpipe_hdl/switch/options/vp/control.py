@@ -17,7 +17,7 @@ MOST_PATHS: Final = 256
 
 
 def paths_of(vcs: int) -> int:
-    """Return how many virtual path connections a switch that is built for so many VCs may have among them."""
+    """Return the most virtual path connections among the VCs of a switch that is built for so many VCs."""
     return min(vcs, MOST_PATHS)
 
 
@@ -63,7 +63,7 @@ class VirtualPaths(Option):
 
 
 def _frames(vc: Any, setup: Setup) -> str:
-    """Return what it is to have that goes by frames; "": nothing."""
+    """Return a text about a setting of a path that would need frames; "" if there is none."""
     settings, port = vc.settings, setup.ports[vc.out_port].settings
     if settings.policy not in (None, "tail"):
         return f"policy '{settings.policy}' discards frames"
