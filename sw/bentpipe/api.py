@@ -69,14 +69,14 @@ class Run:
     _result: RunResult
 
     def __repr__(self) -> str:
-        """Return a line: the whole summary has more than a million characters."""
+        """Return the run in a line: the whole summary has more than a million characters."""
         s = self.summary
         case = f", case {s['case']!r}" if s.get("case") else ""
         where = f", in {self.folder}" if self.folder else ""
         return f"<Run of {s['id']}{case}: {s['status']}, {s['time']['simulated_s']:g} s, seed {s['seed']}{where}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict, the flows, the cells."""
+        """Return the HTML that a notebook shows: verdict, flows, cells."""
         from bentpipe.report.run import run_glance
 
         return run_glance(self._result)
@@ -230,12 +230,12 @@ class Sweep:
     folder: Path
 
     def __repr__(self) -> str:
-        """Return a line, as of :class:`Run`."""
+        """Return the sweep in a line, as :class:`Run` does."""
         s = self.summary
         return f"<Sweep of {s['id']}: {s['status']}, {len(s['runs'])} runs, in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict and the means."""
+        """Return the HTML that a notebook shows: verdict and means."""
         from bentpipe.sweeps.page import sweep_glance
 
         return sweep_glance(self.summary)
@@ -546,7 +546,7 @@ def _until(
 
 
 def read(folder: str | Path) -> Run | Sweep:
-    """Return a run folder, or the folder of a sweep, read back.
+    """Read the folder of a run or of a sweep, and return it as an object.
 
     Raises
     ------

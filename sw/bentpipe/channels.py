@@ -253,14 +253,10 @@ def handover_gaps(
     delay_s: Sequence[float] = (0.01, 0.02),
     seed: int = 1,
 ) -> Series:
-    """Return ``outage`` and ``delay``: a gap at each hand-over, a period apart, and another delay behind it. When the
-    first gap comes, how long each lasts (between the two of ``gap_s``) and each delay (between the two of ``delay_s``)
-    are drawn, uniform.
+    """Return ``outage`` and ``delay``: a gap at each hand-over, a period apart, and another delay after it.
 
-    Raises
-    ------
-    BentpipeError
-        A gap is longer than the period, a delay is out of range, or another parameter makes no sense.
+    Three values are drawn, uniformly: the time of the first gap, the length of each gap (between the two of ``gap_s``),
+    and each delay (between the two of ``delay_s``).
     """
     least, most = min(gap_s), max(gap_s)
     if not 0 <= min(delay_s) <= max(delay_s) <= 1:
@@ -312,13 +308,9 @@ class Grid:
 
 
 def reconfiguration_grid(duration_s: float, grid: Grid | None = None, *, seed: int = 1) -> Series:
-    """Return a constellation's reconfiguration: an ``outage`` as each period begins, and in each another ``rate`` (if
-    there is one) and ``_rtt``. It is drawn, not measured.
+    """Return a constellation's reconfiguration: an ``outage`` as each period begins.
 
-    Raises
-    ------
-    BentpipeError
-        A parameter makes no sense.
+    Each period has another ``rate`` (if there is one) and ``_rtt``. It is drawn, not measured.
     """
     grid = grid or Grid()
     period_s, gap_s, rate_bps = grid.period_s, grid.gap_s, grid.rate_bps

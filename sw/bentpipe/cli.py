@@ -77,7 +77,7 @@ def _replace_unknown_characters() -> None:
 
 
 def _apart(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of a command that starts another, and that behind ``--``."""
+    """Return the arguments of a command that starts another one, and the arguments after ``--``."""
     starters = [each.name for each in commands() if isinstance(each, Command) and each.starts_another]
     if "--" not in words or words[0] not in starters:
         return words, []

@@ -109,7 +109,7 @@ def _compiler() -> str:
 
 
 def _stem() -> str:
-    """Return what the names of all forms begin with that fit these sources."""
+    """Return the begin of the names of all forms that fit these sources."""
     try:
         mypy = version("mypy")
     except PackageNotFoundError:
@@ -248,8 +248,11 @@ def _compile(work: Path, out: Path, group: str) -> None:
 
 
 def _units(work: Path, name: str, sources: list[str]) -> list[str]:
-    """Return the same sources in a few files of about the same size: a third of the time would go into the headers that
-    each begins with. mypyc puts all of them into one where it isn't asked for several, so no two names are alike."""
+    """Return the same sources in a few files of about the same size.
+
+    A third of the time would be spent on the headers with which each file begins. mypyc puts all sources into one file
+    if it is not asked for several, so no two names are alike.
+    """
     if len(sources) <= _UNITS:
         return sources
     parts: list[list[str]] = [[] for _ in range(_UNITS)]
@@ -349,16 +352,9 @@ def prepare(show_progress: bool = False) -> str | None:
 
 
 def bare(kind: type[T]) -> T:
-    """Return an instance of a class without any of its members: ``__init__`` isn't called. Whoever asks for it gives it
-    all of them.
+    """Return an instance of a class without any of its members: ``__init__`` is not called.
 
-    ``__new__`` of a compiled class calls ``__init__`` (so that members needn't be looked after at each use). Its
-    instances are made by a function of mypyc's runtime.
-
-    Raises
-    ------
-    BentpipeError
-        That runtime has no such function.
+    The caller gives it all of them.
     """
     if not hasattr(kind, "__mypyc_attrs__"):
         return object.__new__(kind)

@@ -60,7 +60,7 @@ _PACKAGES: Final = (
 
 
 def _program(names: tuple[str, ...], option: str = "--version") -> str | None:
-    """Return the first program that is there and answers: its first line."""
+    """Return the finding about the first program that exists and answers: its first line."""
     for name in names:
         path = shutil.which(name)
         if path is None:
@@ -90,7 +90,7 @@ def _hosts() -> Finding:
 
 
 def _attaching() -> list[Finding]:
-    """Return what real hosts need (``bentpipe attach``, ``shell``)."""
+    """Return the finding about real hosts (``bentpipe attach``, ``shell``)."""
     tun = "/dev/net/tun"
     here = tun if os.access(tun, os.R_OK | os.W_OK) else None
     flags = ["-n"] if os.geteuid() == 0 else ["-r", "-n"]

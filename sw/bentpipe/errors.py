@@ -36,5 +36,5 @@ class ExperimentFailed(BentpipeError):
 
 
 def one_line(error: Exception) -> str:
-    """Return what an error says, on a line."""
+    """Return an error's text on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -83,12 +83,15 @@ class Program:
         return 0
 
     def again(self, now_ps: int) -> int:
-        """Draw anew what is drawn already and lies ahead, as likely as it is after all that has been. Without this it
-        stays as it is."""
+        """Draw again what is drawn already for later times, given all that has happened; return the time to be woken
+        at, or 0.
+
+        Without this method it stays as it is.
+        """
         return 0
 
     def written(self, socket: Socket, now_ps: int) -> int:
-        """Return the write that had to wait is complete."""
+        """Handle the completion of a write that had to wait; return the time to be woken at, or 0."""
         return 0
 
     def arrived(self, socket: Socket, now_ps: int) -> int:
@@ -96,8 +99,10 @@ class Program:
         return 0
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
-        """Return a datagram of ``octets`` came, the first of its number; the program that first sent it wrote it at
-        ``sent_ps``."""
+        """Handle the first arrival of a datagram of ``octets``; return the time to be woken at, or 0.
+
+        The program that first sent it wrote it at ``sent_ps``.
+        """
         return 0
 
 
@@ -230,5 +235,5 @@ class Application(Program):
         return True
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what the application has to report, up to now."""
+        """Return the application's report up to now."""
         return {}

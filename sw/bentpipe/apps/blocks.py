@@ -85,8 +85,8 @@ PERIODIC: Final = (
 
 
 def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]:
-    """Return the application that a test of blocks means: with bounds ``random``, with distributions ``sessions``, else
-    ``cbr``."""
+    """Return the name of the application for a test of blocks: with bounds ``random``, with distributions
+    ``sessions``, else ``cbr``."""
     repeats, gaps, late = given.get("repeats"), given["gaps"], given.get("late")
     if any(isinstance(each, Distribution) for each in (given["blocks"], gaps, repeats)):
         return "sessions", _sessions(given["blocks"], gaps, repeats) | {"late": late}, None

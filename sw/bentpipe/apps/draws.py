@@ -74,7 +74,7 @@ class Distribution:
             raise ValueError(f"least goes with {', '.join(_LEAST)}")
 
     def lowest(self) -> int:
-        """Return the least value that it gives."""
+        """Return the least value of the distribution."""
         return self.first if self.name in ("constant", "uniform", "pareto") else max(1, self.least)
 
 

@@ -214,7 +214,7 @@ class FtpSend(Program):
         self.disk_ps: int = 0
 
     def _disk(self) -> int:
-        """Return how long the disk takes for the next block."""
+        """Return the time that the disk takes for the next block (ps)."""
         octets = min(self.session.block_octets, self.left)
         rate = self.session.read_bps
         return octets * 8 * _PS_PER_S // rate if rate else 0

@@ -132,7 +132,7 @@ class Http(Application):
 
 
 def _rank(times: list[int], percent: int) -> int:
-    """Return the percentile by the nearest rank: so many percent are no longer."""
+    """Return the percentile by the nearest rank."""
     return times[(percent * len(times) + 99) // 100 - 1] if times else 0
 
 

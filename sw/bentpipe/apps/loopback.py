@@ -26,7 +26,7 @@ class LoopbackCells(RoundTrips):
         super().__init__("loopback", 48, interval_ps, count, duration_ps)
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what it counted; how many are lost the flow knows."""
+        """Return the application's counts; the flow knows how many cells are lost."""
         counts: dict[str, Fact] = {"loopback_sent": self.sent, "loopback_returned": self.came}
         return counts | self.times()
 

@@ -46,7 +46,7 @@ class Ping(RoundTrips):
         self.first = endpoints.pair(endpoints.source, self, endpoints.sink, Echo(), ports=(0, _ECHO_PORT))
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what ping prints at its end."""
+        """Return the figures that ping prints at its end."""
         lost = 0 if self.first is None else self.first.lost()
         counts: dict[str, Fact] = {
             "ping_sent": self.sent,

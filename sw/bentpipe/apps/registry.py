@@ -65,7 +65,7 @@ def keys() -> list[str]:
 
 
 def check(name: str, given: FlowRequest) -> Problem:
-    """Return what is wrong with settings that are each right: the key and the reason; None if nothing is."""
+    """Return the fault of settings that are each valid, as key and reason; None if there is none."""
     kind = APPLICATIONS[name]
     if given.protocol not in kind.protocols:
         return "protocol", f"{name} runs over {' and '.join(kind.protocols)} only"

@@ -47,12 +47,12 @@ class Packet:
 
 
 def find(name: str, folder: Path | None) -> Path:
-    """Return a file, named from the folder of the experiment on."""
+    """Return the path of a file; it is relative to the experiment's folder."""
     return Path(name) if folder is None else folder / name
 
 
 def problem_of(name: str, folder: Path | None, read: Callable[[Path], object]) -> tuple[str, str] | None:
-    """Return what is wrong with the file of a setting ``file``: that it can't be read, or what ``read`` says."""
+    """Return the fault of the file of a setting ``file``: it cannot be read, or ``read`` refuses its contents."""
     try:
         read(find(name, folder))
     except ValueError as error:

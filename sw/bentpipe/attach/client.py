@@ -118,11 +118,11 @@ class SessionClient:
         return self.call("queue")
 
     def lateness(self) -> dict[str, Any]:
-        """Return how far behind the simulation is, and what was late."""
+        """Return how far the simulation is behind, and the packets that were late."""
         return self.call("lateness")
 
     def now(self) -> dict[str, Any]:
-        """Return what passes at the ends."""
+        """Return the present traffic at the ends."""
         return self.call("now")
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ class SessionClient:
         return self.call("events", since=since)["events"]
 
     def session(self) -> dict[str, Any]:
-        """Return what the session is."""
+        """Return the session's description."""
         return self.call("session")
 
     def stop(self) -> None:

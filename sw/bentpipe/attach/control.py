@@ -108,7 +108,7 @@ class Control:
             self.link.unlink(missing_ok=True)
 
     def wanted(self, what: str, now_s: float) -> bool:
-        """Return whether somebody is to be told of this now."""
+        """Return whether a client has subscribed to this kind of notification, and one is due."""
         return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
 
     def tell(self, what: str, content: dict[str, Any]) -> None:
@@ -185,8 +185,10 @@ def _timeval(seconds: float) -> bytes:
 
 
 def short_link(pid: int) -> Path:
-    """Return where the short link to the socket of the session in a process is: in ``XDG_RUNTIME_DIR``, or else in a
-    folder of the user's own in the folder for temporary files."""
+    """Return the path of the short link to the socket of the session in a process.
+
+    It is in ``XDG_RUNTIME_DIR``, or else in a folder of the user's own among the temporary files.
+    """
     own = os.environ.get("XDG_RUNTIME_DIR")
     above = Path(own) / "bentpipe" if own else Path(tempfile.gettempdir()) / f"bentpipe-{os.geteuid()}"
     return above / f"{pid}.control"

@@ -115,7 +115,7 @@ def fresh_namespace() -> Iterator[None]:
 
 
 def ip(*arguments: str) -> str:
-    """Return what ``ip`` prints.
+    """Run ``ip``, and return its output.
 
     Raises
     ------
@@ -133,8 +133,10 @@ def ip(*arguments: str) -> str:
 
 
 def offloads_off(interface: str) -> list[int]:
-    """Return what the kernel would do for whole batches of segments isn't done; what an interface can't change stays.
-    What was on before, for :func:`offloads_on`."""
+    """Switch off the kernel's offloads for batches of segments; return those that were on, for :func:`offloads_on`.
+
+    An offload that the interface cannot change stays.
+    """
     on = [command for command in _OFF.values() if _offload(interface, command - 1)]
     return [command for command in on if _offload(interface, command) is not None]
 
@@ -146,7 +148,7 @@ def offloads_on(interface: str, commands: Iterable[int]) -> None:
 
 
 def _offload(interface: str, command: int, value: int = 0) -> int | None:
-    """Return the value behind a command of ``linux/ethtool.h``; None where it can't be done."""
+    """Return the value behind a command of ``linux/ethtool.h``; None where the command is not supported."""
     asked = ctypes.create_string_buffer(struct.pack("II", command, value))
     request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, suppress(OSError):
@@ -167,7 +169,7 @@ def stamped(made: socket.socket) -> socket.socket:
 
 
 def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
-    """Return all frames that come at an interface, and the way out of it.
+    """Return a socket that receives all frames arriving at an interface, and sends through it.
 
     Raises
     ------
@@ -189,7 +191,7 @@ def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
 
 
 def open_device(name: str, tap: bool) -> int:
-    """Return a new TUN or TAP device, which goes when its file descriptor is closed.
+    """Return a new TUN or TAP device, which is removed when its file descriptor is closed.
 
     Raises
     ------

@@ -87,7 +87,7 @@ class Service:
     # The protocol
 
     def answer(self, text: str | bytes) -> str:
-        """Return the answer to a line: one message, a batch, or "" for what wants no answer."""
+        """Return the answer to a line: a message, a batch, or "" if no answer is wanted."""
         try:
             given = json.loads(text)
         except ValueError:
@@ -162,7 +162,7 @@ class Service:
     # The methods
 
     def session(self) -> dict[str, Any]:
-        """Return what the session is: experiment, ends, seconds so far."""
+        """Return the session's description: experiment, ends, seconds so far."""
         return self._session.described()
 
     def keys(self) -> list[dict[str, Any]]:
@@ -205,7 +205,7 @@ class Service:
         return self._in_turn(lambda _now: self._session.counters())
 
     def losses(self) -> list[dict[str, Any]]:
-        """Return the loss ledger: of each VC its PDUs sent and delivered, and what was lost where."""
+        """Return the loss ledger: for each VC its PDUs sent and delivered, and losses by place."""
         return self._in_turn(lambda _now: self._session.losses())
 
     def queue(self) -> dict[str, int]:
@@ -217,7 +217,7 @@ class Service:
         return self._in_turn(lambda _now: self._session.lateness())
 
     def now(self) -> dict[str, Any]:
-        """Return what passes: packets and octets of each end, cells queued and dropped."""
+        """Return the present traffic: packets and octets of each end, cells queued and dropped."""
         return self._in_turn(self._session.passing)
 
     def events(self, since: int = 0) -> dict[str, Any]:

@@ -471,11 +471,11 @@ class Session:
         return {"behind_ms": behind() / 1e6, "behind_most_ms": behind(most=True) / 1e6, "late": ends}
 
     def passing(self, now_ps: int) -> dict[str, Any]:
-        """Return what :meth:`now` has, with the time in s."""
+        """Return the figures of :meth:`now`, with the time in s."""
         return {"time_s": now_ps / 1e12, **self.now()}
 
     def described(self) -> dict[str, Any]:
-        """Return what the session is; any thread may ask."""
+        """Return the session's description; any thread may call this."""
         ends = {host: end.row() for host, end in self.opened.items()}
         return {
             "protocol": VERSION,
@@ -529,7 +529,7 @@ class Session:
         }
 
     def report(self, now_ps: int) -> dict[str, Any]:
-        """Return what came of the ends so far, as ``result.json`` has it."""
+        """Return the figures of the ends so far, in the form of ``result.json``."""
         assert self.attachment is not None
         rows = [self._row(host) for host in self.numbers]
         return {
@@ -556,7 +556,7 @@ class Session:
         return {"simulation": here, "doors": together - here}
 
     def _row(self, host: str) -> dict[str, Any]:
-        """Return what came of an end: where it is, how far it is from others, what :func:`end_row` has."""
+        """Return the row of an end: its place, its distance from others, and the figures of :func:`end_row`."""
         assert self.attachment is not None
         opened = self.opened.get(host)
         coming = [vc for vc in map(self.experiment.vcs.__getitem__, self.attached.vcs) if vc.path[-1] == host]

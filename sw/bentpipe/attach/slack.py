@@ -81,7 +81,7 @@ class Slack:
 def take_slack(
     experiment: Experiment, attached: Sequence[str], vcs: Sequence[int], computing_ps: int, release_ps: int
 ) -> tuple[Experiment, Slack]:
-    """Return the experiment with shorter lines, and how.
+    """Return the experiment with shorter lines, and the slack that they provide.
 
     Parameters
     ----------

@@ -56,6 +56,6 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
 
 
 def _dropped(counts: Mapping[str, Any]) -> int:
-    """Return what an end dropped, on the way in and out."""
+    """Return the number of packets that an end dropped, on the way in and out."""
     names = ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong", "queue_full", "kernel_full")
     return sum(counts[name] for name in (*names, "late_dropped", "out_late_dropped", "out_full", "unsent"))

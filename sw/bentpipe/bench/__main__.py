@@ -141,7 +141,7 @@ def _begun(case: str) -> Network:
 
 
 def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
-    """Return what a process measures."""
+    """Return the measurement that a process makes."""
     from bentpipe.compiled import describe
 
     kind, _, what = case.partition("-")
@@ -209,7 +209,7 @@ def _short(form: str) -> str:
 
 
 def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
-    """Return what a process of its own measures, with the hosts in this form; None if it fails."""
+    """Return the measurement of a process of its own, with the hosts in this form; None if it fails."""
     print(f"{case}, hosts {form} ...", file=sys.stderr)
     command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(seconds)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENTPIPE_HOSTS": form}
@@ -240,7 +240,7 @@ def _count_table(counted: counts.Counted) -> None:
 
 
 def _beside(seconds: float) -> beside.Turns | str:
-    """Return what ns-3 takes in turns with us, or why it isn't asked."""
+    """Return ns-3's cost in turns with ours, or the reason why it was not run."""
 
     def ours() -> dict[str, float]:
         found = _process("hosts-1flow", "auto", seconds)

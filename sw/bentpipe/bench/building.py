@@ -46,7 +46,7 @@ class Built(NamedTuple):
 
 
 def document(what: str, size: int) -> str:
-    """Return an experiment's file with ``size`` of what grows."""
+    """Return an experiment's file in which one thing has this ``size``."""
     pairs, copies = (size, 1) if what == "hosts" else (5, size // 5)
     parts = [f'[experiment]\nid = "built"\ntitle = "{size} {what}"\nduration = "1 ms"\n']
     for k in range(pairs):

@@ -101,7 +101,7 @@ def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
 
 
 def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], object]:
-    """Return what has time pass, with rows of profiles as a run has them."""
+    """Return a function that advances time, with rows of profiles as a run has them."""
     if not experiment.profiles:
         return built.engine.run
     overrides = Overrides(experiment, built.change, feed=RowFeed.of(experiment, built.network), adopt=built.adopt)

@@ -150,7 +150,7 @@ def _put_run(run: Run, name: str, work: Path) -> dict[str, Any]:
 
 
 def _input(summary: Mapping[str, Any], inputs: Path) -> dict[str, Any]:
-    """Return the document of a run by itself: its case is no case any more, files that it names are beside it."""
+    """Return the document of a run by itself: it has no cases, and the files that it names are beside it."""
     document = json.loads(json.dumps(summary["configuration"]))
     case = summary["case"]["name"] if summary.get("case") else ""
     for key in ("case", "axis", "open"):
@@ -179,7 +179,7 @@ def _beside(summary: Mapping[str, Any], name: str) -> Path:
 
 
 def verdict_of(error_percent: float | None) -> str:
-    """Return how near ours is to a published figure, in words."""
+    """Return the difference between ours and a published figure, in words."""
     if error_percent is None:
         return "not compared"
     if abs(error_percent) < 0.05:

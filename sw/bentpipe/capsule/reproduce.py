@@ -71,7 +71,7 @@ def opened(path: Path) -> Iterator[Path]:
 
 
 def changed_files(folder: Path) -> list[str]:
-    """Return the files of a capsule that aren't as they were written, each with what is wrong."""
+    """Return the files of a capsule that have changed since they were written, each with the fault."""
     try:
         graph = json.loads((folder / METADATA).read_text(encoding="utf-8"))["@graph"]
         written = {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}

@@ -204,8 +204,10 @@ class SoftwareAnalyser:
 def analyse_capture(
     cells: Iterable[CapturedCell], block: tuple[int, int] = (7, 4), delay_class: int = 8, first: int | None = 0
 ) -> dict[tuple[str, int, int], Analysis]:
-    """Return what became of test cells, by way, VPI and VCI: of VCs on which any cell is one. Cells with a bad HEC and
-    OAM cells are none of a VC's."""
+    """Return an analysis of test cells, by way, VPI and VCI, for VCs on which any cell is a test cell.
+
+    Cells with a bad HEC and OAM cells belong to no VC.
+    """
     found: dict[tuple[str, int, int], SoftwareAnalyser] = {}
     for cell in cells:
         if cell.hec_error or cell.pti & 4:

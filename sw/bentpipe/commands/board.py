@@ -244,7 +244,7 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
 
 
 def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
-    """Return the target, a plan, and whether a board that is there should have it."""
+    """Return the target, a plan, and whether an existing board must have that plan."""
     from bentpipe_boards.fpga.plans import PLANS
     from bentpipe_sim.board.target import check_target
 

@@ -159,8 +159,8 @@ def _names(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _all(beds: list[Testbed]) -> tuple[list[str], list[str]]:
-    """Return the experiments of the catalogue that can be explained, those of testbeds first, and why others with
-    published figures can't."""
+    """Return the experiments of the catalogue that can be explained, testbeds first, and why others with published
+    figures cannot."""
     from bentpipe.experiment.document.catalogue import catalogue, read_extended
 
     found, left = [], []

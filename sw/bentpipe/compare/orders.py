@@ -44,8 +44,7 @@ def orders() -> list[Order]:
 
 
 def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
-    """Return the orders of which there are all figures, from runs without changes: each with these, the steps between
-    them, and a verdict.
+    """Return the orders whose figures are complete, from runs without changes, with figures, steps and a verdict.
 
     A step's verdict is "held" if the first mean is above the second by more than the 95 % interval of their difference
     (Welch) is wide to one side, "not held" if it is below by as much or the two are equal, else "open". Without several

@@ -27,7 +27,7 @@ _NAMES: Final = ("published", "theory", "expect", "case", "axis", *UNCHANGING)
 
 
 def document_of(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the experiment's document sets, as far as it decides figures, without seed and time limit."""
+    """Return the settings of the experiment's document that decide figures, without seed and time limit."""
     given = summary["configuration"]
     return {name: value for name, value in given.items() if name not in (*_NAMES, "experiment")}
 
@@ -204,8 +204,11 @@ class Side:
         return found
 
     def comparable(self) -> tuple[Side, tuple[SeedGroup, ...]]:
-        """Return what is held against published figures, and the groups that are left out. Those are groups that were
-        shortened, or do not compare for another reason, where others with the same settings do."""
+        """Return the groups that are compared with published figures, and those that are left out.
+
+        A group is left out if it was shortened, or does not compare for another reason, and others with the same
+        settings do.
+        """
         best: dict[tuple[str, str, str], tuple[bool, int]] = {}
         for group in self.groups:
             rank = group.compared, group.first.limit_ps
@@ -217,7 +220,7 @@ class Side:
         return Side(self.name, groups, over, self.left_out, self.doubled), out
 
     def notes(self) -> list[str]:
-        """Return what was left out of the side, in words."""
+        """Return the groups that were left out of the side, in words."""
         found = []
         if self.left_out:
             found.append(f"{self.name}: left out as they are not done: {_many(self.left_out, 'run')}.")
@@ -232,8 +235,10 @@ def _many(count: int, what: str) -> str:
 
 
 def grouped(runs: Iterable[Run]) -> tuple[SeedGroup, ...]:
-    """Return runs that differ in their seeds only, together, by their seeds; the groups in the order in which their
-    first runs come. Of several with one seed the one that began last counts."""
+    """Return runs that differ only in their seeds, in groups, ordered by their seeds.
+
+    The groups are in the order of their first runs. Of several runs with one seed the one that began last counts.
+    """
     found: dict[tuple[str, str, str, int], dict[int, Run]] = {}
     for run in runs:
         same = found.setdefault(SeedGroup((run,)).key, {})

@@ -226,8 +226,10 @@ class _File:
             raise self.source.error(*found)
 
     def _rows(self, key: str) -> list[dict[str, Any]]:
-        """Return an array of tables of the document, which isn't checked yet; none if it is something else, which is
-        said when the document is read."""
+        """Return an array of tables of the document, which is not checked yet.
+
+        Return none if it is something else, which is reported when the document is read.
+        """
         given = self.document.get(key)
         return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 

@@ -54,7 +54,7 @@ class Parameter:
 
     @property
     def of_the_end(self) -> bool:
-        """Return whether it decides when a run ends, so that only whole runs show its effect."""
+        """Return whether the parameter decides when a run ends, so that only whole runs show its effect."""
         return self.key.endswith(_OF_THE_END)
 
 
@@ -208,7 +208,7 @@ class Study:
 
 
 def study(name: str) -> Study:
-    """Return what is to be explained of an experiment.
+    """Return the study of an experiment: what is to be explained of it.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def shared_data() -> dict[str, Any]:
 
 
 def _same(name: str, case: str) -> str:
-    """Return which other entry has the same measurement; "" if none."""
+    """Return the other entry with the same measurement; "" if there is none."""
     for table in shared_data()["same"]:
         if (table["experiment"], table["case"]) == (name, case):
             return f"is the measurement of {table['as']}"

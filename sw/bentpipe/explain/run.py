@@ -123,7 +123,7 @@ def _samples(study: Study, options: Options) -> list[Wanted]:
 
 
 def _figure(store: Store, figure: Figure, incomplete: bool) -> dict[str, Any] | None:
-    """Return what there is of a figure; None without a run. Of an incomplete one the verdict is that so far."""
+    """Return the present result for a figure; None without a run. An incomplete one has the verdict so far."""
     screened = _screened(store, figure)
     full_ps = store.study.full_ps(figure.case)
     whole = points(store, figure, full_ps)

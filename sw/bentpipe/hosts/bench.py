@@ -92,7 +92,7 @@ class IdealWire:
 
 
 def _seconds_of(used: IdealWire) -> float:
-    """Return what a wire took that was used like this: the same calls without hosts."""
+    """Return the time that a wire takes for the same calls without hosts (s)."""
     wire = IdealWire(134_000_000, 10_000_000_000)
     head = bytes(48)
     start = time.process_time()

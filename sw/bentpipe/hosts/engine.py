@@ -62,7 +62,7 @@ class Engine:
         return self.scheduler.now
 
     def add_host(self, config: HostConfig, nic: int) -> Host:
-        """Return a host at this interface of the network."""
+        """Add a host at this interface of the network, and return it."""
         if nic in self._by_nic:
             raise ValueError(f"interface {nic} already belongs to host {self._by_nic[nic].name}")
         costs, clock = host_costs(config), host_clock(config)
@@ -87,7 +87,7 @@ class Engine:
         app: Application | None = None,
         start_ps: int = 0,
     ) -> Flow:
-        """Return an application whose connections carry data from ``source`` to ``sink``.
+        """Add a flow whose TCP connections carry the application's data from ``source`` to ``sink``, and return it.
 
         ``source_vc`` and ``sink_vc`` are the VCs on which each sends; ``sink_tcp`` is ``tcp`` if not given;
         without an application the source only connects.
@@ -142,8 +142,11 @@ class Engine:
         return flow
 
     def add_oam_end(self, host: Host, point: EndPoint, receives: int, sends: int) -> OamEnd:
-        """Return an end of OAM flows at a host, of the VC on which it ``receives`` and that on which it ``sends`` (-1:
-        none); the network's interfaces send single cells."""
+        """Add an end of OAM flows at a host, and return it.
+
+        It is of the VC on which it ``receives`` and that on which it ``sends`` (-1: none). The network's interfaces
+        send single cells.
+        """
         end = OamEnd(self.scheduler, self.network, host.interface.nic, point, receives, sends)
         if receives >= 0:
             host.oam[receives] = end

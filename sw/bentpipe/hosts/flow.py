@@ -325,7 +325,7 @@ class Flow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> FlowReport:
-        """Return the flow as of ``end_ps``, the end of the run."""
+        """Return the report as of ``end_ps``, the end of the run."""
         past = self._past.copy()
         ended = self.application.done()
         for pair in (*self._made, *self._passing):

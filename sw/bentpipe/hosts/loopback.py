@@ -154,7 +154,7 @@ class LoopbackFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> CellFlowReport:
-        """Return the flow as of ``end_ps``, the end of the run."""
+        """Return the report as of ``end_ps``, the end of the run."""
         self.end.point.give_up(end_ps)
         facts = self.application.facts(end_ps)
         socket = self.socket

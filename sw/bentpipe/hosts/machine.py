@@ -112,7 +112,7 @@ class Machine:
             del self.connections[key]
 
     def closed(self, config: TcpConfig) -> Connection:
-        """Return a connection that stands for all of this host that are closed and gone."""
+        """Return a connection that stands for all connections of this host that are closed and gone."""
         if self._closed is None:
             self._closed = closed_connection(config)
         return self._closed

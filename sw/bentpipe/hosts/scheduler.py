@@ -72,6 +72,6 @@ class Scheduler:
             timer.fire(now)
 
     def pending(self) -> list[tuple[int, Timer]]:
-        """Return what is to fire, in this order."""
+        """Return the times and timers that will fire, in this order."""
         first = [] if self._first is None else [(self.due, self._first)]
         return first + [(time, timer) for time, _, timer in sorted(self._heap)]

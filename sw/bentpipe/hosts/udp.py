@@ -239,11 +239,11 @@ class UdpFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> UdpReport:
-        """Return the flow as of ``end_ps``, the end of the run; with several sinks, to the first."""
+        """Return the report as of ``end_ps``, the end of the run; with several sinks, that of the first."""
         return self.report_of(0, self.name, self.sites[1], end_ps)
 
     def report_of(self, number: int, name: str, site: HostSite, end_ps: int) -> UdpReport:
-        """Return the flow to the sink with this number, which reports with this name."""
+        """Return the report of the flow to the sink with this number, with this name."""
         source = self.pair().socket
         sink = self.pair().sinks[number]
         back = self.pair().back

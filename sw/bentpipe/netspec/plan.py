@@ -125,7 +125,7 @@ def read_script(script: Script) -> FlowGroup:
 
 
 def _depth(tree: Block) -> int:
-    """Return how many blocks are inside each other."""
+    """Return the depth to which blocks are nested."""
     level, depth = [tree], 0
     while level:
         depth += 1
@@ -134,7 +134,7 @@ def _depth(tree: Block) -> int:
 
 
 def _levels(group: FlowGroup) -> int:
-    """Return how many groups are inside each other."""
+    """Return the depth to which groups are nested."""
     level, depth = [group], 0
     while level:
         depth += 1
@@ -462,7 +462,7 @@ class _Reader:
         return [given["min"], given["max"]]
 
     def _with_defaults(self, setting: AppSetting, model: Model, place: Place) -> dict[str, Any]:
-        """Return what a model has where a script gives no other."""
+        """Return the parameters of a model, with defaults for those that a script leaves out."""
         of = getattr(setting.of, "name", "")
         if model.of and model.of != of:
             raise self.script.error(place, f"{model.name} draws a {model.of}, and {setting.words()[0]!r} is a {of}")

@@ -28,7 +28,7 @@ def case_figure(summary: dict[str, Any]) -> Any | None:
 
 
 def case_chart(summary: dict[str, Any]) -> Chart:
-    """Return what the plot over the cases shows; at least one has run."""
+    """Return the chart over the cases; at least one has run."""
     metrics = tuple(summary.get("shows") or (rate_of_all(summary["published"]),))
     rows = [row for row in summary["published"] if not NOT_COMPARED.intersection(row["remarks"])]
     return Chart(
@@ -57,7 +57,7 @@ def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, flo
 
 
 def _ours(summary: dict[str, Any]) -> str:
-    """Return what our figures are, for the legend."""
+    """Return the name of our figures in the legend."""
     changed = any(map(set_otherwise, (summary["changes"], *(case["changes"] for case in summary["cases"]))))
     words = ["ours", *(["shortened"] if summary["shortened"] else []), *(["changed"] if changed else [])]
     return ", ".join(words)

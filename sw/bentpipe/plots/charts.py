@@ -35,8 +35,8 @@ _TOGETHER: Final = ("aggregate_goodput", "sum_of_flow_rates")
 
 
 def rate_of_all(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rate of all flows that stands in a chart beside some published rows: the one that they are compared
-    with, else that over the common time."""
+    """Return the name of the rate of all flows in a chart: the one that published rows are compared with, else that
+    over the common time."""
     found = {row["metric"] for row in rows}
     return "sum_of_flow_rates" if "sum_of_flow_rates" in found else "aggregate_goodput"
 

@@ -85,7 +85,7 @@ def _by_flow(result: RunResult, last: str) -> dict[str, tuple[array[int], array[
 
 
 def _throughput(result: RunResult) -> Panel | None:
-    """Return what arrived at the sinks in order: each of a few flows, and all together."""
+    """Return the plot of data that arrived at the sinks in order: each of a few flows, and all together."""
     delivered = _by_flow(result, "delivered")
     if not delivered:
         return None
@@ -295,7 +295,7 @@ def _capacities(result: RunResult) -> Panel | None:
 
 
 def _port_queues(result: RunResult) -> Panel | None:
-    """Return what waits at load-reactive ports, and their thresholds."""
+    """Return the plot of queues at load-reactive ports, with their thresholds."""
     queues = _of(result, "port_queue")
     if not queues:
         return None

@@ -65,7 +65,7 @@ def lay_out(figure: Any) -> None:
 
 
 def _head(axis: Any, room: float) -> float:
-    """Return what stands between a panel and its title, from below: note and legend. Its height in points."""
+    """Return the texts between a panel and its title, from below: note and legend; and their height in points."""
     from matplotlib.transforms import ScaledTranslation
 
     height = 0.0

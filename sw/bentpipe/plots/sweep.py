@@ -102,7 +102,7 @@ def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
 def places_of_figure(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], names: Sequence[str], over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """Return the rows of figures of one kind by where they stand; with several, what each is of names its curve."""
+    """Return the rows of figures of one kind by their place; with several, each figure's object names its curve."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for name in names:
         owner = (owner_in_words(name) or "whole run") if len(names) > 1 else ""
@@ -114,7 +114,7 @@ def places_of_figure(
 def places(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: str, over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """Return the rows of a figure that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
+    """Return the rows of a figure that can be trusted, by their place (``over``: :func:`swept_over`)."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["value"] is not None and row["verdict"] != "failed" and metric_name(row) == metric:

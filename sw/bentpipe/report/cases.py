@@ -60,8 +60,7 @@ _SUM: Final = _COLUMNS.index("sum of flows' rates")
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what it says when these cases have run, and no other is going to: the cases, each with its figures, and
-    the published rows.
+    """Return the summary of cases, of which no other will run: the cases with their figures, and the published rows.
 
     Parameters
     ----------
@@ -124,13 +123,13 @@ def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], statu
 
 
 def _outcome(summary: dict[str, Any]) -> list[Any]:
-    """Return what tells runs apart: what each flow delivered and what it took, and where cells were dropped."""
+    """Return figures that tell runs apart: data delivered and time of each flow, and dropped cells by place."""
     keys = ("octets_delivered", "goodput_bps", "segments_sent", "retransmits", "timeouts", "datagrams_sent")
     return [*([flow.get(key) for key in keys] for flow in summary["flows"]), summary["drops"]]
 
 
 def _remark(case: dict[str, Any]) -> str:
-    """Return what must stand beside a case's figures."""
+    """Return the notes without which a case's figures can be misread."""
     remarks = []
     if case["shortened"]:
         remarks.append(f"shortened from {case['time']['full_s']:g} s")
@@ -200,7 +199,7 @@ def _theory(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what all cases were to come to."""
+    """Return the expectations on all cases."""
     return [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
 
 

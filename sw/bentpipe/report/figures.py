@@ -118,7 +118,7 @@ def _throughput(result: RunResult) -> Spec | None:
 
 
 def _to_hosts(result: RunResult) -> Spec | None:
-    """Return what left at the ends of attached hosts."""
+    """Return the figure of octets that left at the ends of attached hosts."""
     left = _of(result, "left")
     curves = {name: rates(*data, bins=_BINS) for name, data in left.items()}
     if not any(when for when, _ in curves.values()):
@@ -128,7 +128,7 @@ def _to_hosts(result: RunResult) -> Spec | None:
 
 
 def _late(result: RunResult) -> Spec | None:
-    """Return how many packets of attached hosts have been late."""
+    """Return the figure of late packets of attached hosts."""
     series = []
     for index, (name, data) in enumerate(_of(result, "late").items()):
         when, what = thin(*data, points=_points(FEW))
@@ -207,7 +207,7 @@ def _held(result: RunResult, name: str, style: str, data: Series, curves: int, m
 
 
 def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[Spec]:
-    """Return how a value of many flows is spread, from when all have one: median, and bands around it."""
+    """Return the distribution of a value of many flows, from when all have one: median, and bands around it."""
     begin_ps, end_ps = max(times[0] for times, _ in data.values()), round(_end(result) * _PS)
     edges = [begin_ps + (end_ps - begin_ps) * i // _BINS for i in range(_BINS + 1)]
     rows = [[value / unit for value in held(times, values, edges)] for times, values in data.values()]
@@ -463,7 +463,7 @@ OVER_TIME: Final[dict[str, Maker]] = {
 
 
 def _splitting(result: RunResult) -> Spec | None:
-    """Return how high the queue per cycle."""
+    """Return the figure of the highest queue per cycle."""
     split = result.summary.get("splitting")
     if not split:
         return None
@@ -485,7 +485,7 @@ def _splitting(result: RunResult) -> Spec | None:
 
 
 def _lateness(what: str) -> Maker:
-    """Return how far off the packets of attached hosts were."""
+    """Return the figure of how late the packets of attached hosts were."""
 
     def make(result: RunResult) -> Spec | None:
         series = []

@@ -410,7 +410,7 @@ def _middle(joint: Joint, upright: bool) -> tuple[float, float]:
 
 
 def _anchors(a: Box, b: Box, upright: bool) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return where a line leaves its two boxes."""
+    """Return the points at which a line leaves its two boxes."""
     if upright:
         first, second = (a, b) if a.y <= b.y else (b, a)
         ends = ((first.middle[0], first.y + first.height), (second.middle[0], second.y))
@@ -426,7 +426,7 @@ _Point = tuple[float, float]
 
 
 def course(joint: Joint, upright: bool) -> list[tuple[_Point, _Point, _Point, _Point]]:
-    """Return a line between two boxes, straight behind its texts, as Bézier curves: from, two bends, to."""
+    """Return a line between two boxes as Bézier curves, straight behind its texts: from, two bends, to."""
     first, last = _anchors(*joint.ends, upright)
     stations = [first, last]
     if joint.texts:
@@ -480,7 +480,7 @@ def _points(joint: Joint, upright: bool) -> list[_Point]:
 
 
 def overlaps(joint: Joint, drawing: Drawing) -> int:
-    """Return what is drawn on what, of a line with texts: lines under its texts, boxes and texts on it."""
+    """Return the overlaps of a line with texts: lines under its texts, boxes and texts on it."""
     return _Others(joint, drawing).count(joint, drawing.upright)
 
 

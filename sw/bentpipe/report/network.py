@@ -37,7 +37,7 @@ _FULL: Final = 0.95
 
 
 def network_of(summary: Mapping[str, Any]) -> Network:
-    """Return the network of a run, of its summary: how much of each line was used, and what was lost where.
+    """Return the network of a run from its summary: with the use of each line, and losses by place.
 
     Use is what a way's cells are of all that its port may send (:func:`bentpipe.results.metrics.port_rates`).
     """
@@ -114,7 +114,7 @@ def _rate_and_delay(line: Mapping[str, Any]) -> list[str]:
 
 
 def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the ways of flows; of a session those between its real hosts, that of the first flow's source first."""
+    """Return the paths of flows; of a session those between its real hosts, that of the first flow's source first."""
     vcs = summary["resolved"]["vcs"]
     paths = dict.fromkeys(tuple(vcs[f["vc"]]["path"]) for f in summary["resolved"]["flows"])
     ends = [end["host"] for end in summary.get("attached", {}).get("ends", ())]
@@ -126,7 +126,7 @@ def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _as_configured(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the network with the delays of the file, by which a session's lines are shorter or longer."""
+    """Return the network with the delays of the file; a session's lines are shorter or longer."""
     network, slack = summary["resolved"]["network"], summary.get("attached", {}).get("slack")
     if not slack:
         return network

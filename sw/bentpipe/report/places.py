@@ -38,12 +38,12 @@ class Around:
 
 
 def in_sweep(id: str) -> Around:
-    """Return what is above a run of a sweep of this experiment, or of the catalogue."""
+    """Return the page above a run of a sweep of this experiment, or of the catalogue."""
     return Around("The catalogue" if id == CATALOGUE else f"The sweep of {id}", "../../report.html")
 
 
 def around(run: Path | None, summary: Mapping[str, Any]) -> Around | None:
-    """Return what lies around the folder of a run; None if it is no case of several, nor one of a sweep.
+    """Return the neighbours of a run folder; None if it is not one of several cases or of a sweep.
 
     The case after it is named if it has run, or is going to, for the run of all cases goes on.
     """

@@ -103,14 +103,14 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
 
 
 def run_glance(result: RunResult) -> str:
-    """Return what a notebook shows of a run."""
+    """Return the HTML of a run for a notebook."""
     s = result.summary
     tables = {title: (tuple(columns), rows) for title, columns, rows in flow_tables(result.flows)} | cell_tables(s)
     return glance(_title(s), f"{s['id']}; {time_text(s)}; seed {s['seed']}", run_verdict(s), tables)
 
 
 def run_parts(result: RunResult) -> dict[str, str]:
-    """Return what changes on the page of a run while it goes on, by the id of the element that it is in."""
+    """Return the parts of a run's page that change during the run, by the id of their element."""
     s = result.summary
     return {
         "verdict": _verdict(run_verdict(s)),
@@ -142,7 +142,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def network_html(summary: Mapping[str, Any]) -> str:
-    """Return the drawing, with what it says in a sentence."""
+    """Return the drawing of the network, with a sentence that describes it."""
     return (
         f"{network_svg(summary)}<p>A line's width is the share of its rate that cells took over the whole run; "
         "above 95 % it has another colour. Lost cells are those dropped by this node or line.</p>"
@@ -196,7 +196,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def expected_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what ``[[expect]]`` says, and whether it holds."""
+    """Return the conditions of ``[[expect]]``, and whether they hold."""
     if not rows:
         return ""
     classes = ["unmet" if row["holds"] is False else "" for row in rows]
@@ -217,7 +217,7 @@ _ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "compu
 
 
 def _attached(s: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what came of hosts outside: each end, the slack, what was changed meanwhile."""
+    """Yield the results of attached hosts: each end, the slack, changes in the session."""
     attached = s.get("attached")
     if not attached:
         return
@@ -248,7 +248,7 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:
-    """Return where the script draws."""
+    """Return the places in which the script draws."""
     if not names:
         return ""
     places = "".join(

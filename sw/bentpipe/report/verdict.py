@@ -52,7 +52,7 @@ def run_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def _did(s: Mapping[str, Any]) -> str:
-    """Return what the flows carried and lost."""
+    """Return the data that the flows carried and lost, in words."""
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     total, parts = s["metrics"], []
     if s.get("splitting"):

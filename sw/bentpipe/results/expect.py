@@ -15,12 +15,12 @@ _RATES: Final = ("goodput", "sigma")
 
 
 def unit_for(metric: str) -> str:
-    """Return the unit in which a figure is given unless it is said otherwise."""
+    """Return the default unit of a figure."""
     return "Mb/s" if metric.endswith(_RATES) else "ms" if metric.endswith("_ps") else "1"
 
 
 def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], whole: bool) -> list[dict[str, Any]]:
-    """Return the rows with ``ours`` in their unit, and whether it ``holds``; None where it can't be told.
+    """Return the rows with ``ours`` in their unit, and whether the condition ``holds``; None where it is unknown.
 
     Parameters
     ----------

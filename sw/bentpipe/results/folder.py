@@ -470,7 +470,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 def read_above(folder: Path) -> dict[str, Any]:
-    """Return what stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
+    """Return the result above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
     return read_summary(folder)
 
 
@@ -499,7 +499,7 @@ def read_run(folder: Path) -> RunResult:
 
 
 def read_so_far(folder: Path) -> RunResult:
-    """Return what there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
+    """Return the present result of a run, also during the run; errors as of :func:`read_run`."""
     if (folder / "trace.parquet").is_file():
         return read_run(folder)
     summary = read_summary(folder)

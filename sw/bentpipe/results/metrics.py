@@ -111,7 +111,7 @@ def metrics(
 
 
 def count_sums(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Return what flows, ledger and drops of a run come to together: its figures that are counts."""
+    """Return the sums over flows, ledger and drops of a run: its figures that are counts."""
     flows = summary["flows"]
     return {
         "retransmits": sum(flow.get("retransmits", 0) for flow in flows),
@@ -195,8 +195,10 @@ def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float
 
 
 def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return what each port of each switch may send in a run, in b/s of cells, on average over its time. What events
-    change counts from then on; a load-reactive port may send its ceiling."""
+    """Return what each port of each switch may send in a run, in b/s of cells, on average over its time.
+
+    Changes by events count from their time on. A load-reactive port has its ceiling.
+    """
     phases, end_s = _phases(summary), summary["time"]["simulated_s"]
     return {
         switch: [
@@ -220,8 +222,10 @@ def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[
 def hop_rates(
     resolved: Mapping[str, Any], ports: Mapping[str, Sequence[float]] | None = None
 ) -> Callable[[str, str], float]:
-    """Return the rate of cells from one node to the next on a path, in b/s, by their names. ``ports`` are the rates of
-    the switches' ports, if not those with which a run begins."""
+    """Return the rate of cells from one node to the next on a path, in b/s, by their names.
+
+    ``ports`` are the rates of the switches' ports; by default those with which a run begins.
+    """
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     if ports is None:
         ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
@@ -276,7 +280,7 @@ class _Way:
 
 
 def _ways(resolved: Mapping[str, Any], names: Collection[str]) -> dict[str, _Way]:
-    """Return the ways of some flows, by their names."""
+    """Return the paths of some flows, by their names."""
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     passed: set[tuple[int, Hop]] = set()
     found: dict[str, _Way] = {}
@@ -300,8 +304,11 @@ def _bound(
     cells_of_hop: Callable[[Hop, Sequence[str]], float],
     cells_of_flow: Callable[[str, _Way], float],
 ) -> float:
-    """Return an upper bound of the data of some flows. No hop carries more than its cells, and what does not pass it is
-    bounded by the flow's own; what goes to several sinks passes a hop once. Both functions give bits of cells."""
+    """Return an upper bound of the data of some flows.
+
+    No hop carries more than its cells, and a flow that does not pass it is bounded by its own hops. Data for several
+    sinks pass a hop once. Both functions return bits of cells.
+    """
     own = {name: way.share * cells_of_flow(name, way) for name, way in ways.items()}
     passing: dict[Hop, list[str]] = {}
     for name, way in ways.items():
@@ -387,7 +394,7 @@ def in_unit(metric: str, unit: str, value: float) -> float:
 
 
 def has_average(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether some published rows have an average of what a row is the best or the spread of."""
+    """Return whether some published rows have the average of the figure of which a row is the best or the spread."""
     same = (row["metric"], row["quantity"])
     return any(
         (other["metric"], other["quantity"]) == same and other.get("over", "mean") == "mean" and _theirs(other)

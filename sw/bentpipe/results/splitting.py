@@ -107,9 +107,11 @@ class Tree:
 
 
 def interval(batches: Sequence[tuple[float, float]]) -> dict[str, float | int | None]:
-    """Return a ratio of sums with its 95 % interval, that of the ratio's logarithm: it has no negative end, and
-    estimates by splitting, as products, lie more evenly about their mean on that scale. Both ends are None where
-    nothing says how the batches spread."""
+    """Return a ratio of sums with its 95 % interval, computed for the ratio's logarithm.
+
+    So it has no negative end. Estimates by splitting are products, and are more symmetric on that scale. Both ends are
+    None if the spread of the batches is unknown.
+    """
     found = ratio(batches, CONFIDENCE)
     below = sum(b for _, b in batches)
     value = sum(a for a, _ in batches) / below if below else None
@@ -129,7 +131,7 @@ def sum_up_trees(
     done: int | None = None,
     planned: int | None = None,
 ) -> dict[str, Any]:
-    """Return what stands in ``result.json`` as ``splitting``.
+    """Return the value of ``splitting`` in ``result.json``.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def sum_up_trees(
 
 
 def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the figures :data:`LOSS_METRICS` of what :func:`sum_up_trees` gives."""
+    """Return the figures :data:`LOSS_METRICS` of the result of :func:`sum_up_trees`."""
     ours = split["loss_ratio"]
     return {
         "loss_ratio": ours["value"],

@@ -33,8 +33,10 @@ class Estimate:
 
 
 def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return the sum of the batches' first numbers over that of their second ones, by the ratio estimator (Law,
-    Simulation Modeling and Analysis, 9.5.3); None with too few batches, or nothing to divide by."""
+    """Return the sum of the batches' first numbers over that of their second ones, by the ratio estimator.
+
+    The source is Law, Simulation Modeling and Analysis, 9.5.3. None with too few batches, or a divisor of 0.
+    """
     count = len(batches)
     below = sum(b for _, b in batches)
     if count < LEAST_BATCHES or not below:
@@ -46,8 +48,10 @@ def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE
 
 
 def _batches(above: Series, below: Series) -> list[tuple[float, float]]:
-    """Return how much two series grew from each time at which the second one was sampled to the next; without the first
-    interval, in which the network was empty. A series that begins later was 0."""
+    """Return the growth of two series from each time at which the second one was sampled to the next.
+
+    The first interval, in which the network was empty, is left out. A series that begins later was 0 before.
+    """
     found = []
     before: tuple[float, float] | None = None
     values = dict(zip(*above, strict=True))

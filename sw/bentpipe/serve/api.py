@@ -88,7 +88,7 @@ def _wrong(status: HTTPStatus, what: str) -> Answer:
 
 
 def _params(name: str, query: str, body: bytes) -> dict[str, Any]:
-    """Return the parameters of a method; ValueError says what is wrong with them."""
+    """Return the parameters of a method; the text of a ValueError names the fault."""
     known = _parameters(name)
     if name in _CHANGING:
         given: Any = json.loads(body) if body.strip() else {}

@@ -101,12 +101,9 @@ def opened(workers: int | None = None, address: str | None = None, dashboard: in
 
 
 def started(make: Callable[[], C]) -> C:
-    """Return a local cluster; once more if a worker dies while it starts, which Dask takes for an error of the whole.
+    """Return a local cluster; try once more if a worker dies while it starts.
 
-    Raises
-    ------
-    BentpipeError
-        It doesn't start, however often.
+    Dask takes that for an error of the whole cluster.
     """
     last = ""
     for attempt in range(1, _STARTS + 1):
@@ -143,7 +140,7 @@ def _need_bokeh() -> None:
 
 
 def workers_of(client: Client) -> int:
-    """Return how many are there now."""
+    """Return the present number of workers."""
     return len(client.scheduler_info(n_workers=-1).get("workers", ()))
 
 
@@ -176,7 +173,7 @@ def outcomes(client: Client, jobs: Sequence[Job]) -> Iterator[Outcome | Failure]
 
 
 def _came(future: Any, name: str) -> Outcome | Failure:
-    """Return what a run came to; waits if its worker died with the outcome, and it is begun anew."""
+    """Return the outcome of a run; wait if its worker died with the outcome, and the run is repeated."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

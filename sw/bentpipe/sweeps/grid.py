@@ -135,7 +135,7 @@ def _values(key: str, text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return what is between commas, but for those in brackets and quotes."""
+    """Return the texts between commas, except commas in brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in text:
         if quote:
@@ -152,7 +152,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _expanded(key: str, part: str) -> list[str]:
-    """Return the values of a range; what is none is one value."""
+    """Return the values of a range; a text that is no range is one value."""
     match = _RANGE.fullmatch(part)
     if match is None:
         return [part]

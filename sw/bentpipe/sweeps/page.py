@@ -54,7 +54,7 @@ def sweep_html(
     reports: Collection[str] | None = None,
     drawn: Sequence[str] = (),
 ) -> str:
-    """Return the page; of a sweep that goes on it loads itself again.
+    """Return the page; that of a running sweep reloads itself.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def sweep_html(
 
 
 def sweep_glance(summary: Mapping[str, Any]) -> str:
-    """Return what a notebook shows of a sweep."""
+    """Return the HTML of a sweep for a notebook."""
     columns, rows = mean_rows(summary)
     return glance(summary["title"], _varied(summary), sweep_verdict(summary), {"Means": (tuple(columns), rows)})
 
 
 def _varied(s: Mapping[str, Any]) -> str:
-    """Return what was varied, in words."""
+    """Return the varied keys and values, in words."""
     parts = [f"{axis['key']}: {', '.join(axis['values'])}" for axis in s["axes"]]
     cases = len({(run["experiment"], run["case"]) for run in s["runs"]})
     parts += [f"{cases} cases"] if cases > 1 and s["id"] != CATALOGUE else []
@@ -257,7 +257,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def _expected(s: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what runs were to come to; of many those that don't first."""
+    """Return the expectations on runs; of many, those that do not hold come first."""
     named = [row | {"case": run["folder"].rpartition("/")[2]} for run in s["runs"] for row in run["expected"]]
     return sorted(named, key=lambda row: row["holds"] is not False)
 

@@ -90,7 +90,7 @@ def run_until_precise(plan: Plan, precision: Precision, run: Callable[[Plan], di
 
 
 def _point(entry: Mapping[str, Any], precision: Precision) -> dict[str, Any]:
-    """Return what is known of a point: an entry of ``means``."""
+    """Return the present figures of a point: an entry of ``means``."""
     figure = entry["metrics"].get(precision.metric)
     count = len(entry["seeds"])
     reached = needed = None
@@ -138,7 +138,7 @@ def _in_order(
 
 
 def _key(at: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:
-    """Return what tells a point from others: its case and values, numbers as numbers."""
+    """Return the key of a point: its case and values, numbers as numbers."""
     own = [(name, at[name]) for name in names if name not in ("experiment", "at", "curve")]
     return tuple((name, _number(value)) for name, value in own)
 
@@ -151,7 +151,8 @@ def _number(value: Any) -> Any:
 
 
 def _said(points: list[dict[str, Any]], precision: Precision, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what goes into ``result.json``: the points, and a remark on those that are not precise enough."""
+    """Return the part of ``result.json`` about precision: the points, and a remark on those that are not precise
+    enough."""
     label = label_of(precision.metric)
     remarks = list(summary.get("remarks", ()))
     missed = [point for point in points if not point["met"]]

@@ -189,7 +189,7 @@ def sum_up_again(folder: RunFolder) -> dict[str, Any]:
 
 
 def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job]:
-    """Return what goes to workers, what takes longest first, as far as one can tell."""
+    """Return the jobs for workers, the longest first, as far as that is known."""
     token = secrets.token_hex(8)
     (folder.work / TOKEN).write_text(token)
     path, work = folder.path.resolve(), folder.work.resolve()
@@ -241,7 +241,7 @@ class _Sweep:
         self._keep()
 
     def left(self) -> list[PlannedRun]:
-        """Return what has not ended."""
+        """Return the runs that have not ended."""
         return [planned for name, planned in self._planned.items() if self.results.runs[name]["status"] == LEFT]
 
     def took(self, outcome: Outcome | Failure) -> None:
@@ -290,7 +290,7 @@ def _write_summary(folder: RunFolder, summary: dict[str, Any], rows: Sequence[Ma
 
 
 def _head(plan: Plan) -> dict[str, Any]:
-    """Return what ``result.json`` says before any run has ended."""
+    """Return the contents of ``result.json`` before any run has ended."""
     axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit,
              "words": key_in_words(axis.key, axis.unit)} for axis in plan.axes]  # fmt: skip
     over = {p.experiment.id: [plain(row) for row in p.experiment.over_cases] for p in plan.runs}

@@ -133,8 +133,11 @@ CATALOGUE_COLUMNS: Final = (
 
 
 def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Return a row for each experiment: its verdict, how many published figures ours stand beside and how far off they
-    are, how many of its expectations and of theory's predictions hold, the real time of its runs."""
+    """Return a row for each experiment.
+
+    It has the verdict, the number of compared published figures and their error, the expectations and predictions of
+    theory that hold, and the real time of its runs.
+    """
     table = []
     for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
         runs = [run for run in summary["runs"] if run["experiment"] == name]

@@ -218,7 +218,7 @@ def _theory(summary: Mapping[str, Any]) -> dict[str, int] | None:
 
 
 def _remarks(summary: Mapping[str, Any]) -> list[str]:
-    """Return what stands between a run and the published one."""
+    """Return the differences between a run and the published one."""
     sizes = {flow["name"]: flow["size"] for flow in summary["resolved"]["flows"]}
     left = any(flow["octets_delivered"] < (sizes.get(flow["name"]) or 0) for flow in summary["flows"])
     states = {

@@ -55,7 +55,7 @@ _SHOWN: Final = 12
 
 
 def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what all rows of a run begin with.
+    """Return the first columns, which all rows of a run share.
 
     Parameters
     ----------
@@ -125,13 +125,9 @@ def check_metrics(names: Sequence[str], table: pa.Table) -> None:
 
 
 def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> tuple[str, ...]:
-    """Return the names of figures of these experiments' runs that are asked for, each once; in a pattern ``*`` is any
-    text, ``?`` any character.
+    """Return the names of figures of these experiments' runs that are asked for, each once.
 
-    Raises
-    ------
-    BentpipeError
-        No run can have such a figure.
+    In a pattern ``*`` is any text, ``?`` any character.
     """
     if not names:
         return ()
@@ -150,7 +146,7 @@ def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> 
 
 
 def _has(experiment: Experiment) -> list[str]:
-    """Return what an experiment has of that which figures need."""
+    """Return the features of an experiment that some figures need."""
     return [*(["splitting"] if experiment.splitting else []), *(["losses"] if experiment.record.losses else [])]
 
 

@@ -180,7 +180,7 @@ def _goes_on(job: Job, path: Path) -> bool:
 
 
 def is_done(path: Path, held: bool = False) -> bool:
-    """Return whether a run folder has a whole run in it; ``held`` by who asks."""
+    """Return whether a run folder holds a complete run; ``held``: the caller holds the folder."""
     from bentpipe.results.folder import read_above
 
     try:

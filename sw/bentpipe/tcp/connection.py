@@ -166,7 +166,10 @@ class Connection:
                 self._output(False)
 
     def read(self, octets: int, now: int) -> int:
-        """Return the application reads at most ``octets``; how many it got. The opened window may send an ACK."""
+        """Read at most ``octets`` for the application, and return how many it got.
+
+        The opened window may send an ACK.
+        """
         self.timers.at(now)
         receiver = self.receiver
         taken = octets if octets < receiver.unread else receiver.unread

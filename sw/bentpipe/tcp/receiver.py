@@ -128,7 +128,7 @@ class Receiver:
         return window - (self.rcv_adv - self.rcv_nxt) >= self.update_at
 
     def advertise(self) -> int:
-        """Return the window to advertise, as it goes into the header; remembers the promise."""
+        """Return the window to advertise, in the header's form, and remember it."""
         space = self.rcv_hiwat - self.unread
         if space < self.rcv_hiwat >> 2 and space < self.mss:
             space = 0

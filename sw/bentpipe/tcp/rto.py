@@ -138,7 +138,8 @@ class RetransmissionTimeout:
         return (self.srtt >> 3) + self.rttvar
 
     def back_off(self) -> bool:
-        """Return a time-out: back off. False if there were too many in a row: the connection is to be dropped."""
+        """Back off after a time-out; return False if there were too many in a row, so the connection is to be
+        dropped."""
         self.shift += 1
         self.failures += 1
         self.waited = self.current if self.failures == 1 else self.waited + self.current
@@ -161,7 +162,7 @@ class RetransmissionTimeout:
         return True
 
     def persist_interval(self) -> int:
-        """Return how long until the next window probe (``tcp_setpersist``, 5 s to 60 s); counts as a back-off.
+        """Return the time until the next window probe (``tcp_setpersist``, 5 s to 60 s); it counts as a back-off.
 
         ``tcp_setpersist`` doubles what a round trip suggests, a tick at least, and then applies its limits. Of an exact
         round trip nothing would reach them, so there the limited value is doubled.
@@ -180,7 +181,7 @@ class RetransmissionTimeout:
         return low if interval < low else high if interval > high else interval
 
     def probe_limit(self) -> int:
-        """Return how long a peer may leave window probes unanswered (``tcp_timers``, TCPT_PERSIST).
+        """Return the time for which a peer may leave window probes unanswered (``tcp_timers``, TCPT_PERSIST).
 
         The time-out is a tick at least, as BSD's is: so the limit is above the longest time between two probes, and
         whoever answers them stays connected (RFC 1122 4.2.2.17).

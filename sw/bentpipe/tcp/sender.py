@@ -249,9 +249,9 @@ class Sender:
         self.offered(self.receiver.rcv_nxt, ack, wire << self.snd_shift, wire)
 
     def take_ack(self, ack: int, window: int, length: int, options: Options | None) -> bool:
-        """Return the acknowledgement of a segment with ``length`` octets of data and this window.
+        """Take the acknowledgement of a segment with ``length`` octets of data and this window.
 
-        True if something may be sent in answer.
+        Return True if something may be sent in answer.
         """
         self.newly_sacked = 0
         if self.sacked and options is not None and options.blocks:
@@ -391,7 +391,7 @@ class Sender:
     # ---- time-outs ----
 
     def retransmission_timeout(self) -> bool:
-        """Return the retransmission timer ran out: back to ``snd_una``. False if there were too many in a row."""
+        """Go back to ``snd_una`` after a retransmission time-out; return False if there were too many in a row."""
         rto = self.rto
         if not rto.back_off():
             return False

@@ -92,7 +92,7 @@ class TimeWait:
 
 
 def closed_connection(config: TcpConfig) -> Connection:
-    """Return a connection that is closed at both ends, and never was anything else."""
+    """Return a connection that is closed at both ends, and never was in another state."""
     made = Connection(config, config.segment_size(576), 0)
     made.state = CLOSED
     made.closing = True

@@ -156,7 +156,7 @@ class Rates:
         self._last = network, vcs
 
     def rows(self, now_ps: int) -> list[dict[str, Any]]:
-        """Return all so far."""
+        """Return all rates so far."""
         if self._start is None:
             return self._found
         closed = Rates.__new__(Rates)
@@ -508,7 +508,7 @@ def _same(experiment: Experiment) -> Experiment:
 
 
 def value_at(document: Mapping[str, Any], key: str) -> Any:
-    """Return what a document has at a dotted key; None: nothing."""
+    """Return the value of a document at a dotted key; None if there is none."""
     here: Any = document
     for part in key.split("."):
         if isinstance(here, list) and part.isdecimal() and int(part) < len(here):

@@ -39,7 +39,7 @@ class Assignment:
 def assigned(
     document: dict[str, Any], settings: Iterable[Assignment], name: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a copy of the document with values in it, and by what each dotted key was set."""
+    """Return a copy of the document with values in it, and the source that set each dotted key."""
     document = copy.deepcopy(document)
     touched: dict[str, str] = {}
     for setting in settings:

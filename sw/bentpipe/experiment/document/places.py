@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(
 
 
 def bracket_line(text: str, depth: int) -> int | None:
-    """Return the first line on which more brackets than so many are open; None: there is none."""
+    """Return the first line on which more than so many brackets are open; None if there is none."""
     line, is_open = 1, 0
     for token in _TOKEN.finditer(text):
         is_open += (token[0] in "[{") - (token[0] in "]}")
@@ -64,7 +64,7 @@ class _Reader:
                 self._pair(section)
 
     def _next(self) -> str:
-        """Return the next character that means something; empty at the end."""
+        """Return the next significant character; empty at the end."""
         found = _SPACE.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1]
@@ -85,7 +85,7 @@ class _Reader:
         return path
 
     def _key(self) -> list[str]:
-        """Return the parts of the key that comes; the place stays at its end."""
+        """Return the parts of the next key; the place is at its end afterwards."""
         self._next()
         self._line()
         found = _KEY.match(self.text, self.at)

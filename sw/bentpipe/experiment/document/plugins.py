@@ -206,7 +206,7 @@ def required(rows: Iterable[Sequence[str]], who: str) -> None:
 
 
 def rows_of(plugins: Iterable[Plugin]) -> list[tuple[str, str, str]]:
-    """Return what :func:`required` takes."""
+    """Return the plugins in the form that :func:`required` takes."""
     return [(plugin.name, plugin.file, plugin.sha256) for plugin in plugins]
 
 
@@ -218,7 +218,7 @@ def keys_of(plugin: Plugin) -> set[str]:
 
 
 def blamed(error: Exception) -> str:
-    """Return where in a plugin an error comes from, and what it is; "" if it isn't a plugin's."""
+    """Return the place in a plugin where an error comes from, and its text; "" if it is not a plugin's."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         for plugin in _loaded.values():
             file = Path(frame.filename)
@@ -277,7 +277,7 @@ def _each(given: object) -> Iterator[object]:
 
 
 def _declared_in(module: ModuleType) -> _Declared:
-    """Return what a module declares, by the names that modules of bentpipe use."""
+    """Return the declarations of a module, by the names that modules of bentpipe use."""
     found = _Declared()
     known = {"APPLICATION": _take_applications, "REGISTRATION": _take_growths, "OPTIONS": _take_options}
     known |= {"APPLICATIONS": _take_applications, "GROWTHS": _take_growths}

@@ -85,7 +85,7 @@ class Source:
         return key
 
     def owner(self, key: str) -> Source:
-        """Return the file that has most of a dotted key: this one, or one that it extends."""
+        """Return the file with the longest part of a dotted key: this one, or one that it extends."""
         below = self.base.owner(key) if self.base else self
         return below if len(below._nearest(key)) > len(self._nearest(key)) else self
 
@@ -113,7 +113,7 @@ def _lists_once(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProblem:
-    """Return an error of a model; of a list of values the list's."""
+    """Return the error of a model; for a list of values, the list's."""
     parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
     if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
         parts.pop()

@@ -277,7 +277,7 @@ class LineTable(LinkSettings, PortSettings):
         return given
 
     def port(self, end: int) -> PortSettings:
-        """Return what the port at its first end (0) or second one (1) has."""
+        """Return the settings of the port at its first end (0) or second one (1)."""
         return self.back if end and self.back is not None else PortSettings.part_of(self)
 
     @property

@@ -48,7 +48,7 @@ _SHOWN_OF_SWITCH: Final = (
 
 
 def _also(settings: Settings, shown_already: Sequence[str] = ()) -> str:
-    """Return what a node has of its settings, beside those that have a column and those that are at their defaults."""
+    """Return a node's settings, except those that have a column and those at their defaults."""
     parts = []
     for name, value in settings.members().items():
         field = type(settings).model_fields[name]

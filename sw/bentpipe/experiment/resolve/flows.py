@@ -192,7 +192,7 @@ class _Reader:
                 raise ConfigProblem(f"{place}.vc", what)
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
-        """Return the ways of a flow's data: its ``path``, or else the shortest."""
+        """Return the paths of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
         source, sinks = self._channels.host(f"{place}.source", table.source), hosts_of(table.sink)
         if table.path is None:

@@ -176,7 +176,7 @@ class Channels:
             self._add(key, leg)
 
     def _cdv(self, key: str, table: VcTable, paths: Sequence[tuple[str, ...]]) -> CdvSettings | None:
-        """Return what is to be measured of the VC, with the node."""
+        """Return the CDV measurement of the VC, with the node."""
         if table.cdv is None:
             return None
         if len(paths) > 1:

@@ -115,7 +115,7 @@ def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]
 
 
 def _within(path: Sequence[str], vp: VpSpec) -> int | None:
-    """Return where a path goes through a virtual path, either way: the place of its first node."""
+    """Return where a path runs through a virtual path, in either direction: the place of its first node."""
     count = len(vp.path)
     ways = vp.path, vp.path[::-1]
     return next((k for k in range(len(path) - count + 1) if tuple(path[k : k + count]) in ways), None)

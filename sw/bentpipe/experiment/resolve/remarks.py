@@ -70,7 +70,7 @@ def _packet(experiment: Experiment, flow: FlowSpec) -> int:
 
 
 def _places(experiment: Experiment, switch: SwitchSpec, after: str, vc: VcSpec) -> tuple[int, str]:
-    """Return the cells of a VC that a switch queues at most for the next node, and which setting says so."""
+    """Return the most cells of a VC that a switch queues for the next node, and the setting that decides it."""
     network = experiment.network
     faces = [host.port for host in network.hosts if host.name == after]
     for line in network.lines:

@@ -492,7 +492,7 @@ class ProfileSpec:
         return f"profile {self.file}" + ("" if self.direction == "both" else f", {self.direction}")
 
     def at_ps(self, number: int) -> int | None:
-        """Return when a row is due, counted on over all rounds; None: there is no such row."""
+        """Return the time at which a row is due (ps), counted over all rounds; None if there is no such row."""
         rounds, row = divmod(number, len(self.times_ps))
         if not rounds:
             return self.times_ps[row]
@@ -519,13 +519,13 @@ class ProfileSpec:
         return found
 
     def writes(self, row: int) -> list[LineWrite] | None:
-        """Return what a row writes into the specs; None: the document has to be read again."""
+        """Return the writes of a row to the specs; None: the document has to be read again."""
         if self.members is None:
             return None
         return [self.write(row, k) for k, (_, _, column) in enumerate(self.members) if column[row] is not None]
 
     def write(self, row: int, column: int) -> LineWrite:
-        """Return what a row's value in a column writes, where rows are written straight into the specs."""
+        """Return the write of a row's value in a column, where rows are written straight into the specs."""
         assert self.members is not None
         line, member, values = self.members[column]
         return LineWrite(line, member, WAY_ENDS[self.direction] if member in PER_WAY else None, values[row])

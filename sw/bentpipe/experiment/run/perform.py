@@ -188,7 +188,7 @@ def resume_cases(
 def _case(
     experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool, plots: bool
 ) -> dict[str, Any]:
-    """Return a case in its folder, as far as it isn't there."""
+    """Run a case in its folder, unless it is complete; return its result."""
     path = folder.path / case_folder(experiment.case)
     if not folder.begun or not path.exists():
         with folder.case(path.name) as own:

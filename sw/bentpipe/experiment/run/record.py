@@ -107,7 +107,7 @@ class TraceRecorder:
         self._told_events = 0
 
     def news(self) -> Trace:
-        """Return what has been added since the last call."""
+        """Return the records added since the last call."""
         series = {}
         for name, known in self.series.items():
             begin = self._told.get(name, 0)

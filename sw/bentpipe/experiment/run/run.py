@@ -386,7 +386,7 @@ class _Stops:
 
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
-    """Return how much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
+    """Return the share of its data that the slowest flow has delivered; 0 if a flow is endless."""
     shares = (
         built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
         for flow in experiment.flows
@@ -441,7 +441,7 @@ class _Sampler:
 
 
 def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what became of every PDU, and why that can't be trusted, or None."""
+    """Return the ledger, and the reason why it cannot be trusted, or None."""
     ledger: list[dict[str, Any]] = []
     try:
         ledger = built.ledger()
@@ -452,7 +452,7 @@ def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
-    """Return how much of the run was compared with a board's, and what differs, or None."""
+    """Return how much of the run was compared with a board's, and the difference, or None."""
     try:
         return built.verify(), None
     except SimulationError as error:
@@ -470,7 +470,7 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
 
 
 def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> list[str]:
-    """Return what was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
+    """Return remarks on probable mistakes: flows that did not begin or connect, buffers too small for a frame."""
     found = []
     for row, spec in zip(flows, experiment.flows, strict=True):
         begin = row.get("start_ps", 0)
@@ -556,7 +556,7 @@ def _sum_up(
     wall_s: float,
     end: _End,
 ) -> dict[str, Any]:
-    """Return the summary as of now."""
+    """Return the summary at the present time."""
     over, stopped = end.over, end.stopped
     now = built.now_ps()
     flows = [_flow(flow.report(now)) for flow in built.flows.values()]
@@ -635,7 +635,7 @@ def _sum_up(
 
 
 def _parts(built: BuiltExperiment) -> dict[str, Any]:
-    """Return how many parts and threads the run had at its end, and why it had no more parts."""
+    """Return the run's numbers of parts and threads at its end, and why it had no more parts."""
     network = built.network
     if network is None or not network.loop.is_open:
         return {"parts": 1, "threads": 1, "why_whole": None}
@@ -644,7 +644,7 @@ def _parts(built: BuiltExperiment) -> dict[str, Any]:
 
 
 def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
-    """Return a flow that was to send so much hadn't when the time was up."""
+    """Return whether a flow of a given size was not complete at the end."""
     pairs = zip(experiment.flows, flows, strict=True)
     return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
@@ -696,7 +696,7 @@ def versions() -> dict[str, str]:
 
 
 def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
-    """Return what ``result.json`` above the cases' folders says before any case has run."""
+    """Return the contents of ``result.json`` above the cases' folders before any case has run."""
     first = experiments[0]
     return {
         "schema": SCHEMA_VERSION,

@@ -201,7 +201,8 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
 
 
 def _highest(mosts: Sequence[int], level: int) -> int:
-    """Return the highest level above this one to which a share of them comes, or the next above; 0 of none at all."""
+    """Return the highest level above this one that a share of the heights reaches, or the next level; 0 if there are
+    none."""
     if not mosts:
         return 0
     ranked = sorted(mosts, reverse=True)
@@ -232,7 +233,7 @@ class _Branched:
 
 
 def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
-    """Return the same with an engine that splits, where the experiment asks for one.
+    """Return the same with an engine that splits, if the experiment asks for it.
 
     Raises
     ------
@@ -363,6 +364,6 @@ class Splitting:
         return self._sum_up(len(self._trees))
 
     def _sum_up(self, done: int) -> dict[str, Any]:
-        """Return what came of so many batches with all their trials, and of the plain run."""
+        """Return the results of so many complete batches, and of the plain run."""
         port, planned = str(self._table.port), self._table.repeats
         return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)

@@ -81,7 +81,7 @@ class StatePickler(pickle.Pickler):
 
 
 def taken(root: Any) -> bytes:
-    """Return all that hangs on an object.
+    """Return an object and all that it refers to, as octets.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def taken(root: Any) -> bytes:
 
 
 def given(octets: bytes) -> Any:
-    """Return what :func:`taken` took, as new objects."""
+    """Return the objects of :func:`taken`, as new objects."""
     return unpickled(pickle.Unpickler(io.BytesIO(octets)))
 
 
 def unpickled(unpickler: pickle.Unpickler) -> Any:
-    """Return what :meth:`StatePickler.take` took."""
+    """Return the objects of :meth:`StatePickler.take`."""
     root = unpickler.load()
     put = object.__setattr__
     while (part := unpickler.load()) is not None:
@@ -111,7 +111,7 @@ def unpickled(unpickler: pickle.Unpickler) -> Any:
 
 
 def copied(root: Any) -> Any:
-    """Return a copy of all that hangs on an object."""
+    """Return a copy of an object and all that it refers to."""
     return given(taken(root))
 
 
@@ -130,7 +130,7 @@ def code() -> str:
 
 
 def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
-    """Return what a file of a state has, with the plugins that it needs; errors as of :func:`taken`."""
+    """Return the contents of a state's file, with the plugins that it needs; errors as of :func:`taken`."""
     import pyarrow as pa
 
     plain = taken(root)
@@ -147,7 +147,7 @@ def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
 
 
 def read_state(path: Path) -> Any:
-    """Return what :func:`pack` made a file of.
+    """Return the object of which :func:`pack` made a file.
 
     A pickle can do whatever Python can: only files of the user's own are read.
 

@@ -50,7 +50,7 @@ class Recovery:
         s.growth.on_loss(s.snd_max - s.snd_una - s.limited, s.timers.now)
 
     def repeats(self, s: Sender) -> bool:
-        """Return a fast retransmission would be a further one for the same window of data, and is to be avoided."""
+        """Return whether another fast retransmission for the same window of data is to be avoided."""
         return self.avoid and s.snd_una <= self.recover
 
     def timeout(self, s: Sender) -> None:
