@@ -210,7 +210,9 @@ def _port_info(given: argparse.Namespace) -> int:
 def _flash_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="BOARD", help="name of the board that is connected")
     parser.add_argument("bitstream", type=Path, metavar="FILE", help="bitstream, with its manifest beside it")
-    parser.add_argument("--keep", action="store_true", help="write the flash memory, so that it outlasts the power")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the flash memory, so that the bitstream stays without power"
+    )
 
 
 def _flash(given: argparse.Namespace) -> int:
@@ -323,11 +325,11 @@ COMMAND = CommandGroup(
     "board",
     "Build bitstreams of the emulator for FPGA boards, and flash them.",
     (
-        Command("list", "List the boards, and the plans of what they can have.", _list, json_option),
+        Command("list", "List the boards, and the plans of nodes for them.", _list, json_option),
         Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
-        Command("info", "Show what a bitstream, or a connected board, has.", _info, _info_arguments),
-        Command("regs", "Print the registers of a board, as they are.", _regs, _regs_arguments),
+        Command("info", "Show the contents of a bitstream or of a connected board.", _info, _info_arguments),
+        Command("regs", "Print the present values of a board's registers.", _regs, _regs_arguments),
         Command(
             "selftest",
             "Test a board: its line, registers, memories, clock, and the traffic of each node.",

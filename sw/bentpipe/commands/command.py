@@ -193,7 +193,7 @@ def threads_option(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="N",
-        help="threads for a run that can be in parts (default: as many as pay); the results do not depend on it",
+        help="threads for a run that can be in parts (default: as many as are useful); the results do not depend on it",
     )
 
 

@@ -49,7 +49,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="TIME",
-        help="begin no further run when these have taken so much processor time, for example '90 min' or '6 h'; "
+        help="begin no further run when the runs have taken this much processor time, for example '90 min' or '6 h'; "
         "'0 s' only makes the page",
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here instead, its charts beside it")

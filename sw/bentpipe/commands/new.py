@@ -39,7 +39,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--plugin",
         dest="model",
         choices=[*_KINDS],
-        help="write a model that works as it is, with an experiment, a test and what makes it a package",
+        help="write a model that works, with an experiment, a test and the files of a package",
     )
     parser.add_argument(
         "--from",

@@ -17,7 +17,7 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     plugin_option(parser)
-    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a run, of cases or of a sweep")
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -62,11 +62,10 @@ TEXTS = frozenset({"source", "remark"})
 """Columns that are read as texts, wherever they stand."""
 
 _LONGEST: Final = 60
+"""Characters of a changed value."""
 
 _APART: Final = 0.05
 """Share by which two rates of all flows may differ without a reason."""
-
-"""Characters of a changed value."""
 
 
 def figure_text(value: float | None) -> str:

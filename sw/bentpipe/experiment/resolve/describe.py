@@ -176,7 +176,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
     )
     table(
         "Flows",
-        ("flow", "from - to", "application", "size", "duration", "transport", "send buffer", "receive buffer", "start"),
+        ("flow", "from - to", "app", "size", "duration", "protocol", "send buffer", "receive buffer", "start"),
         [
             (
                 f.name,
