@@ -80,10 +80,13 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         if any(also):
             columns, rows = (*columns, "also"), [(*row, text) for row, text in zip(rows, also, strict=True)]
         made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for name in columns:
+        filled = [
+            any(row[k] != "-" for row in rows) for k in range(len(columns))
+        ]  # the width is for what says something
+        for name in itertools.compress(columns, filled):
             made.add_column(name, overflow="fold")
         for row in rows:
-            made.add_row(*row)
+            made.add_row(*itertools.compress(row, filled))
         console.print()
         console.print(made)
 
