@@ -81,11 +81,12 @@ formal: $(VENV)/.test $(VENV)/.formal ## the proofs
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
 
+BOARD := ulx3s-85f
 PLAN := line
 SEEDS := 1
 
-bitstream: $(VENV)/.runtime $(VENV)/.synth ## a bitstream for ULX3S-85F in build/ulx3s-85f-PLAN (minutes; PLAN=pair an hour); PLAN='line' SEEDS='1 2 3' choose
-	nice -n 5 $(BIN)/bentpipe board build ulx3s-85f $(PLAN) $(foreach seed,$(SEEDS),--seed $(seed)) $(ARGS)
+bitstream: $(VENV)/.runtime $(VENV)/.synth ## a bitstream in build/BOARD-PLAN (minutes; PLAN=lan an hour); BOARD='ulx3s-85f' PLAN='line' SEEDS='1 2 3' choose
+	nice -n 5 $(BIN)/bentpipe board build $(BOARD) $(PLAN) $(foreach seed,$(SEEDS),--seed $(seed)) $(ARGS)
 
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment; beside ns-3 where that is installed
 	$(BIN)/python -m bentpipe.bench $(ARGS)

@@ -28,4 +28,5 @@ class Device:
     dsp: int
 
 
-DEVICES: Final = {"LFE5U-85F": Device(lut=83640, ff=83640, ebr=208, dsp=156)}
+_85 = Device(lut=83640, ff=83640, ebr=208, dsp=156)
+DEVICES: Final = {"LFE5U-85F": _85, "LFE5UM5G-85F": _85}

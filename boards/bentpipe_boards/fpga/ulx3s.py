@@ -29,6 +29,7 @@ BOARD = Board(
     device="LFE5U-85F",
     platform=_platform,
     loader="ulx3s",
+    cable="the port US1",
     reference_hz=25_000_000,
     clock_hz=50_000_000,
     plan="line",

@@ -213,6 +213,11 @@ def _flash_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="write the flash memory, so that the bitstream stays without power"
     )
+    parser.add_argument(
+        "--loader-board",
+        metavar="NAME",
+        help="openFPGALoader's name of the board, if a revision has a name of its own, such as ecpix5_r03",
+    )
 
 
 def _flash(given: argparse.Namespace) -> int:
@@ -227,7 +232,7 @@ def _flash(given: argparse.Namespace) -> int:
     plan = _read_plan(manifest.plan)
     if old := outdated(plan.gateware):
         print(f"{given.bitstream}: {old}: rebuild if runs differ", file=sys.stderr)
-    flash(board, given.bitstream, manifest, keep=given.keep)
+    flash(board, given.bitstream, manifest, keep=given.keep, loader_board=given.loader_board)
     print(f"{board.name}: has build {manifest.build[:12]}, {_nodes(plan)}")
     return 0
 

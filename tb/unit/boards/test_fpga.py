@@ -49,7 +49,8 @@ def test_a_clock_that_the_pll_cannot_make_is_refused(hz):
 def test_a_top_has_its_boards_pins_and_clock(board):
     rtlil, constraints = Builder(board, TINY, board.clock_hz, Path())._elaborate()
     assert f"{board.reference_hz}.0 HZ" in constraints
-    for pin in ("uart_0__rx__io", "uart_0__tx__io", "led_0__io", "led_4__io"):
+    lights = {"ulx3s-85f": ("led_0__io", "led_4__io"), "ecpix5-85f": ("rgb_led_0__g__io", "rgb_led_3__b__io")}
+    for pin in ("uart_0__rx__io", "uart_0__tx__io", *lights[board.name]):
         assert f'LOCATE COMP "{pin}"' in constraints
     assert "EHXPLLL" in rtlil
     assert board.plan in PLANS
@@ -202,6 +203,8 @@ def test_the_right_board_is_flashed(bitstream, loader, capsys):
     assert "ulx3s-85f: has build" in capsys.readouterr().out
     assert main(["board", "flash", "ulx3s-85f", str(bitstream), "--keep"]) == 0
     assert "--write-flash" in noted.read_text()
+    assert main(["board", "flash", "ulx3s-85f", str(bitstream), "--loader-board", "ulx3s_dfu"]) == 0
+    assert noted.read_text().split()[:2] == ["--board", "ulx3s_dfu"]
 
 
 _NOT_OPENED = "unable to open ftdi device: {}\nJTAG init failed with: unable to open ftdi device"
@@ -265,7 +268,7 @@ def test_a_missing_loader_is_told_with_what_to_install(bitstream, monkeypatch, c
 
 def test_an_unknown_board_is_told_with_those_that_are_known(capsys):
     assert main(["board", "build", "ulx3s"]) == 2
-    assert "there is no board ulx3s; there is ulx3s-85f" in capsys.readouterr().err
+    assert "there is no board ulx3s; there is ulx3s-85f, ecpix5-85f" in capsys.readouterr().err
 
 
 # Plans
