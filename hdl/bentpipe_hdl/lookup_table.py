@@ -33,11 +33,11 @@ def lookup_registers(entries: int, *, paths: bool = False) -> tuple[Register, ..
     what, vci = ("port and VPI", ()) if paths else ("VPI/VCI", (Field("vci", 0, 16),))
     return (
         Register(
-            f"{name}_multiplier", multiplier_addr, f"of each memory of the look-up by {what}, odd", "rw", count=2,
-            reset=1,
+            f"{name}_multiplier", multiplier_addr,
+            f"hash multiplier of each memory of the look-up by {what}, odd", "rw", count=2, reset=1,
         ),
         Register(
-            name, addr, f"{what} look-up, a slot an entry, the first memory below the second", "wo", 64,
+            name, addr, f"look-up by {what}, a slot an entry; the first memory comes before the second", "wo", 64,
             count=2 << slot_bits(entries),
             fields=(
                 *vci, Field("vpi", 16, 12), Field("port", 28, 4), Field("vc", 32, 12), Field("valid", 63),

@@ -16,9 +16,6 @@ __all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "
 
 ADDR_BITS = 20
 
-_COUNTED = ("cells", "bits", "words")
-"""Units that read well before a text: "cells that came in"."""
-
 _ACCESS = {"rw": "read and written", "ro": "read", "wo": "written"}
 
 
@@ -45,6 +42,11 @@ class Recorder:
 
     def read(self, addr: int) -> int:
         raise ValueError("writes are only recorded: nothing can be read")
+
+
+def _with_unit(text: str, unit: str) -> str:
+    """Return a text with its unit behind it, unless the text begins with the unit."""
+    return text if unit and text.startswith(unit) else ", ".join(filter(None, (text, unit)))
 
 
 @dataclass(frozen=True)
@@ -179,14 +181,12 @@ class Register:
 
     def describe(self) -> str:
         """Return text, unit, effect of a write, and fields, as the manual has them in a cell of a table."""
-        text = f"{self.unit} {self.text}" if self.unit in _COUNTED else self.text
-        if self.unit and self.unit not in _COUNTED:
-            text += f", {self.unit}"
+        text = _with_unit(self.text, self.unit)
         if self.on_write:
             text += f" On write: {self.on_write}." if text.endswith(".") else f"; on write: {self.on_write}"
         for part in self.fields:
             place = f"bit {part.low}" if part.width == 1 else f"bits {part.low}-{part.low + part.width - 1}"
-            said = ", ".join(filter(None, (part.text, part.unit)))
+            said = _with_unit(part.text, part.unit)
             text += f"<br>{place}: `{part.name}`" + (f", {said}" if said else "")
         return text
 
@@ -264,7 +264,9 @@ class RegisterMap:
                 Register("magic", IDENTITY, f"'{self.magic}'", "ro", reset=int.from_bytes(self.magic.encode(), "big")),
                 Register("version", IDENTITY + 1, "version of this map", "ro", reset=self.version),
                 *(
-                    Register("shape", IDENTITY + 8, f"what the node was built with: {parts}", "ro", count=count)
+                    Register(
+                        "shape", IDENTITY + 8, f"parameters with which the node was built: {parts}", "ro", count=count
+                    )
                     for count in (len(self.shape),)
                     if count
                 ),

@@ -75,7 +75,7 @@ TERMINAL = RegisterMap(
         ),
         Register(
             "changed", 0x01, "Defects that were raised or cleared.", "ro", len(ALARMS), fields=_DEFECTS, reset=None,
-            on_write="ones written are taken away",
+            on_write="ones clear their bits",
         ),
         Register("interrupt_mask", 0x02, "Bits of `changed` that raise `irq`.", width=len(ALARMS), fields=_DEFECTS),
         Register(
@@ -88,49 +88,49 @@ TERMINAL = RegisterMap(
                 reg.Field("in_frame", 31),
             ),
         ),
-        Register("latch", 0x04, "Copies the counters and clears them.", "wo", on_write="any value"),
+        Register("latch", 0x04, "Command to copy the counters and clear them.", "wo", on_write="any value"),
         Register(
-            "mode", 0x08, "What is done by itself.", width=12, reset=0b11,
+            "mode", 0x08, "Automatic actions and expected traces.", width=12, reset=0b11,
             fields=(
                 reg.Field("auto_rdi", 0, text="send RDI-L and RDI-P (1 after reset)"),
                 reg.Field("auto_rei", 1, text="send REI-L and REI-P (1 after reset)"),
                 reg.Field("tim_s", 2, text="compare J0"),
                 reg.Field("tim_p", 3, text="compare J1"),
-                reg.Field("j0_sent_form", 4, 2, "0 one byte, 1 sixteen, 2 sixty-four"),
-                reg.Field("j1_sent_form", 6, 2, "the same"),
-                reg.Field("j0_form", 8, 2, "the same, expected"),
-                reg.Field("j1_form", 10, 2, "the same, expected"),
+                reg.Field("j0_sent_form", 4, 2, "form of the J0 sent: 0 one byte, 1 sixteen, 2 sixty-four"),
+                reg.Field("j1_sent_form", 6, 2, "form of the J1 sent, likewise"),
+                reg.Field("j0_form", 8, 2, "form of the expected J0, likewise"),
+                reg.Field("j1_form", 10, 2, "form of the expected J1, likewise"),
             ),
         ),
         Register(
-            "force", 0x09, "Wrong on purpose, as long as set.", width=len(FORCE),
+            "force", 0x09, "Errors inserted on purpose while their bits are set.", width=len(FORCE),
             fields=tuple(reg.Field(name, k, text=text) for k, (name, text) in enumerate(FORCE.items())),
         ),
-        Register("hec_mask", 0x0A, "Added to the HEC of each cell sent.", width=8),
-        Register("c2_expected", 0x0B, "Signal label that is right; 13 hex after reset.", width=8, reset=0x13),
+        Register("hec_mask", 0x0A, "Mask that is added to the HEC of each cell sent.", width=8),
+        Register("c2_expected", 0x0B, "Expected signal label; 13 hex after reset.", width=8, reset=0x13),
         Register(
             "drift", 0x0C,
-            "How much slower the path's clock is than the line's: units of N bytes a frame, in 2**-24, signed 24 bits; "
+            "Delay of the path's clock against the line's: N bytes a frame, in units of 2**-24, signed 24 bits; "
             "1 ppm is 13136.56.",
             width=24,
         ),
         Register(
             "move", 0x0D,
-            "One pointer movement: jump, else increment, else decrement. They wait for their time, up to "
-            f"{WAITING_MOVES} of them; what comes then is refused, and counted.",
+            "Request of a pointer movement: jump, else increment, else decrement. Up to "
+            f"{WAITING_MOVES} requests wait for their time; further ones are refused and counted.",
             "wo",
             fields=(
                 reg.Field("increment", 0), reg.Field("decrement", 1),
                 reg.Field("jump", 2, text="to `target`, with NDF"), reg.Field("target", 16, 10),
             ),
-            on_write="the movement is asked for",
+            on_write="the movement is requested",
         ),
         Register(
-            "moves", 0x0E, "What became of `move`.", "ro",
+            "moves", 0x0E, "Waiting and refused requests of `move`.", "ro",
             fields=(reg.Field("waiting", 0, 5), reg.Field("refused", 16, 16, "wraps")),
         ),
         Register(
-            "trace", 0x10, "Writes a byte of a trace message.", "wo",
+            "trace", 0x10, "Byte of a trace message.", "wo",
             fields=(
                 reg.Field("byte", 0, 8), reg.Field("index", 8, 6),
                 reg.Field("message", 16, 2, "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
@@ -163,26 +163,33 @@ def sonet_registers(*, sts: int = 3) -> RegisterMap:
     for k in range(2):
         base, to = 0x0100 + 0x80 * k, f"{k}{1 - k}"
         ways += [
-            Register(f"random_{to}", base, "random errors on", width=1),
+            Register(f"random_{to}", base, "random errors enabled", width=1),
             Register(f"mantissa_{to}", base + 0x01, "scale of the gaps between errors", width=24),
-            Register(f"shift_{to}", base + 0x02, "scale of the gaps, binary places", width=6),
-            Register(f"gap_{to}", base + 0x04, "good bits before the next error", "wo", GAP_BITS, unit="bits"),
-            Register(f"state_{to}", base + 0x06, "state of the generator, not 0", "wo", 64),
-            Register(f"burst_{to}", base + 0x08, "inverts so many", width=16, unit="words"),
+            Register(f"shift_{to}", base + 0x02, "scale of the gaps between errors, binary places", width=6),
             Register(
-                f"flip_{to}", base + 0x09, "inverts a bit of the frame when it passes",
-                fields=(reg.Field("bit", 0, 16, "0 the first of the word on the line"), reg.Field("word", 16, 16)),
+                f"gap_{to}", base + 0x04, "bits without errors before the next error",
+                "wo", GAP_BITS, unit="bits",
+            ),
+            Register(f"state_{to}", base + 0x06, "state of the generator, not 0", "wo", 64),
+            Register(f"burst_{to}", base + 0x08, "words to be inverted", width=16, unit="words"),
+            Register(
+                f"flip_{to}", base + 0x09, "bit of the frame that is inverted when it passes",
+                fields=(
+                    reg.Field("bit", 0, 16, "bit in the word; 0 is the first one on the line"),
+                    reg.Field("word", 16, 16),
+                ),
             ),
             Register(
-                f"loss_{to}", base + 0x0A, "zeros for so many: loss of signal; all ones: until it is written again",
+                f"loss_{to}", base + 0x0A, "words of zeros: loss of signal; all ones: until it is written again",
                 unit="words",
             ),
             Register(
-                f"slip_{to}", base + 0x0B, "late by so many, less than a word", width=(word_bits - 1).bit_length(),
+                f"slip_{to}", base + 0x0B, "bits by which the line is late, less than a word",
+                width=(word_bits - 1).bit_length(),
                 unit="bits",
             ),
-            Register(f"error_bits_{to}", base + 0x10, "inverted one by one", "ro", unit="bits"),
-            Register(f"hit_words_{to}", base + 0x11, "changed by any of this", "ro", unit="words"),
+            Register(f"error_bits_{to}", base + 0x10, "bits inverted one by one", "ro", unit="bits"),
+            Register(f"hit_words_{to}", base + 0x11, "words changed by any of these", "ro", unit="words"),
         ]  # fmt: skip
     return RegisterMap(
         "sonet",
@@ -190,16 +197,16 @@ def sonet_registers(*, sts: int = 3) -> RegisterMap:
         2,
         {"sts": sts},
         (
-            Register("queued", 0x0080, "that wait at an end", "ro", count=2, unit="cells"),
-            Register("sent", 0x0082, "sent by an end", "ro", count=2, unit="cells"),
-            Register("landed", 0x0084, "sent by an end half a frame ago and before", "ro", count=2, unit="cells"),
+            Register("queued", 0x0080, "cells that wait at an end", "ro", count=2, unit="cells"),
+            Register("sent", 0x0082, "cells sent by an end", "ro", count=2, unit="cells"),
+            Register("landed", 0x0084, "cells sent by an end half a frame ago and before", "ro", count=2, unit="cells"),
             Register(
-                "received", 0x0086, "received by an end, corrected ones included", "ro", count=2, unit="cells"
+                "received", 0x0086, "cells received by an end, with corrected ones", "ro", count=2, unit="cells"
             ),
-            Register("errored", 0x0088, "received by an end with a wrong header", "ro", count=2, unit="cells"),
-            Register("full", 0x008A, f"that found {WAITING} waiting", "ro", unit="cells"),
-            Register("hec", 0x008B, "that came in with hec_error, dropped", "ro", unit="cells"),
-            Register("under_way", 0x008C, "received that leave in the next tick", "ro", width=1, unit="cells"),
+            Register("errored", 0x0088, "cells received by an end with a wrong header", "ro", count=2, unit="cells"),
+            Register("full", 0x008A, f"cells that found {WAITING} waiting", "ro", unit="cells"),
+            Register("hec", 0x008B, "cells dropped, as they arrived with hec_error", "ro", unit="cells"),
+            Register("under_way", 0x008C, "cells received that leave in the next tick", "ro", width=1, unit="cells"),
             *ways,
         ),
         {"end0": (0x1000, TERMINAL), "end1": (0x2000, TERMINAL)},

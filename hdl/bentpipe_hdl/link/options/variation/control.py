@@ -122,12 +122,13 @@ class Variation(LinkOption):
 
     def registers(self) -> tuple[Register, ...]:
         return (
-            Register("variation_enable", 0x0048, "cells take longer than the delay by random times", width=1),
-            Register("variation_early", 0x0049, "of the cells that take the delay alone, 1 / 2**31", most=LOSS_ONE),
+            Register("variation_enable", 0x0048, "random additional delay enabled", width=1),
+            Register("variation_early", 0x0049, "share of cells without additional delay, 1 / 2**31", most=LOSS_ONE),
             Register("variation_seed", 0x004A, "state of its generator, not 0", "wo", 64, reset=1),
-            Register("variation_cells", 0x0092, "that took the delay alone", "ro", unit="cells"),
+            Register("variation_cells", 0x0092, "cells without additional delay", "ro", unit="cells"),
             Register(
-                "variation", 0x30000, "quantiles: ticks at k / 256; bits 24 to 47: how many more at the next",
+                "variation", 0x30000,
+                "quantiles of the additional delay: ticks at k / 256; bits 24 to 47: difference to the next one",
                 "wo", 48, POINTS,
             ),
         )  # fmt: skip

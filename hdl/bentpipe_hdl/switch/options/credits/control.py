@@ -79,29 +79,42 @@ class Credits(Option):
         del cells, ports
         return (
             Register(
-                "credit_batch", 0x0200, "that leave from one credit cell to the next", width=16, unit="cells", reset=1
+                "credit_batch", 0x0200, "cells that leave from one credit cell to the next",
+                width=16, unit="cells", reset=1
             ),
             Register(
-                "credit_step", 0x0202, "from the visit to a VC to the next one", unit="ticks", reset=1, most=1 << 31
+                "credit_step", 0x0202, "interval between the audits of two VCs", unit="ticks", reset=1, most=1 << 31
             ),
-            Register("credit_last", 0x0204, "the VC that is visited last", width=(vcs - 1).bit_length(), reset=0),
-            Register("credit_came", 0x0210, "RM cells of known VCs that came: credit cells and probes", "ro"),
-            Register("credit_bad", 0x0211, "those of them that say nothing: errors, other RM cells", "ro"),
+            Register("credit_last", 0x0204, "last VC that is audited", width=(vcs - 1).bit_length(), reset=0),
+            Register("credit_came", 0x0210, "RM cells received on known VCs: credit cells and probes", "ro"),
+            Register("credit_bad", 0x0211, "RM cells of these that were ignored: errors, other RM cells", "ro"),
             Register("credit_given", 0x0212, "credit cells sent", "ro"),
             Register("credit_probes", 0x0213, "probes sent", "ro"),
-            Register("credit_skipped", 0x0214, "of both, not sent for want of a place at their port", "ro"),
-            Register("credit_holds", 0x0215, "how often a VC had to wait for credit", "ro"),
             Register(
-                "vc_credits", 0xD8000, "what a VC has of credits; to be written before it is enabled", "wo", 33, vcs,
+                "credit_skipped", 0x0214, "credit cells and probes not sent, as their port had no place for them",
+                "ro",
+            ),
+            Register("credit_holds", 0x0215, "times that a VC had to wait for credit", "ro"),
+            Register(
+                "vc_credits", 0xD8000, "credits of a VC; to be written before the VC is enabled", "wo", 33, vcs,
                 fields=(
-                    reg.Field("share", 0, 16, "under way to the next switch and queued there, most; 0: any", "cells"),
-                    reg.Field("back", 16, 12, "the VC the other way"),
-                    reg.Field("back_port", 28, 4, "its output port"),
-                    reg.Field("returns", 32, text="its credits are given back to where its cells come from"),
+                    reg.Field(
+                        "share", 0, 16, "cells on the way to the next switch and queued there, at most; 0: any number",
+                        "cells",
+                    ),
+                    reg.Field("back", 16, 12, "VC in the opposite direction"),
+                    reg.Field("back_port", 28, 4, "output port of that VC"),
+                    reg.Field("returns", 32, text="credits of the VC are returned to the node before"),
                 ),
             ),
-            Register("credit_freed", 0xDA000, "of a VC, as the next switch told last", "ro", count=vcs, unit="cells"),
-            Register("credit_lost", 0xDB000, "of a VC, before they were queued here", "ro", count=vcs, unit="cells"),
+            Register(
+                "credit_freed", 0xDA000, "cells of a VC that the next switch has freed, by its last credit cell",
+                "ro", count=vcs, unit="cells",
+            ),
+            Register(
+                "credit_lost", 0xDB000, "cells of a VC lost before they were queued here",
+                "ro", count=vcs, unit="cells",
+            ),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

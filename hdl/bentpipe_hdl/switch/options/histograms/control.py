@@ -93,22 +93,25 @@ class Histograms(Option):
         if vcs > MOST_VCS:
             raise ValueError(f"histograms are of {MOST_VCS} VCs at most, not {vcs!r}")
         scale = (
-            reg.Field("shift", 0, SHIFT_BITS, "the narrowest bin is 2 to the power of this wide"),
-            reg.Field("logarithmic", SHIFT_BITS, text="from bin 4 on each doubling has four"),
+            reg.Field("shift", 0, SHIFT_BITS, "log2 of the width of the narrowest bin"),
+            reg.Field("logarithmic", SHIFT_BITS, text="logarithmic bins: from bin 4 on each doubling has four"),
         )
         vc_bins, port_bins = vcs << BIN_BITS, ports << BIN_BITS
-        found, took = "that found so many queued, 64 bins a", "that left after such a delay, 64 bins a"
+        found, took = "cells by the queue that they found", "cells by their delay"
         return (
-            Register("vc_queue_bins", 0xB0000, f"{found} VC: of their VC", "ro", count=vc_bins, unit="cells"),
-            Register("vc_delay_bins", 0xB8000, f"{took} VC", "ro", count=vc_bins, unit="cells"),
-            Register("port_queue_bins", 0xC0000, f"{found} port: for their port", "ro", count=port_bins, unit="cells"),
-            Register("port_delay_bins", 0xC0400, f"{took} port", "ro", count=port_bins, unit="cells"),
+            Register("vc_queue_bins", 0xB0000, f"{found} of their VC, 64 bins a VC", "ro", count=vc_bins, unit="cells"),
+            Register("vc_delay_bins", 0xB8000, f"{took}, 64 bins a VC", "ro", count=vc_bins, unit="cells"),
+            Register(
+                "port_queue_bins", 0xC0000, f"{found} for their port, 64 bins a port", "ro", count=port_bins,
+                unit="cells",
+            ),
+            Register("port_delay_bins", 0xC0400, f"{took}, 64 bins a port", "ro", count=port_bins, unit="cells"),
             Register("queue_scale", 0xC0800, "bins of queues, in cells", width=SHIFT_BITS + 1, fields=scale),
             Register("delay_scale", 0xC0801, "bins of delays, in ticks", width=SHIFT_BITS + 1, fields=scale),
-            Register("queue_sum_low", 0xC0810, "queues found, a port: their sum, low word", "ro", count=ports),
-            Register("queue_sum_high", 0xC0820, "high word", "ro", count=ports),
-            Register("delay_sum_low", 0xC0830, "delays, a port: their sum in ticks, low word", "ro", count=ports),
-            Register("delay_sum_high", 0xC0840, "high word", "ro", count=ports),
+            Register("queue_sum_low", 0xC0810, "sum of the queues found, by port, low word", "ro", count=ports),
+            Register("queue_sum_high", 0xC0820, "sum of the queues found, by port, high word", "ro", count=ports),
+            Register("delay_sum_low", 0xC0830, "sum of the delays, by port, low word", "ro", count=ports),
+            Register("delay_sum_high", 0xC0840, "sum of the delays, by port, high word", "ro", count=ports),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

@@ -80,20 +80,20 @@ class Police(Option):
         del cells, ports
         return (
             Register(
-                "police_limit", 0x70000, "L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
+                "police_limit", 0x70000, "limit L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
                 "ticks / 2**16",
             ),
             Register(
                 "police_rate", 0x74000, "contract of bucket ``index % 2`` of VC ``index // 2``", "wo", 44, 2 * vcs,
                 fields=(
-                    reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
-                    reg.Field("enabled", 40, text="the bucket is there"),
-                    reg.Field("tag", 41, text="it tags cells with CLP=0 instead of discarding them"),
-                    reg.Field("clp0", 42, text="it is of cells that come with CLP=0 alone"),
-                    reg.Field("packets", 43, text="the rest of a frame goes with a discarded cell"),
+                    reg.Field("increment", 0, 40, "increment I", "ticks / 2**16"),
+                    reg.Field("enabled", 40, text="the bucket exists"),
+                    reg.Field("tag", 41, text="the bucket tags cells with CLP=0 instead of discarding them"),
+                    reg.Field("clp0", 42, text="the bucket applies only to cells that arrive with CLP=0"),
+                    reg.Field("packets", 43, text="the rest of a frame is discarded after a discarded cell"),
                 ),
             ),
-            Register("upc_tagged", 0x78000, "tagged by policing, a VC", "ro", count=vcs, unit="cells"),
+            Register("upc_tagged", 0x78000, "cells tagged by policing, by VC", "ro", count=vcs, unit="cells"),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

@@ -157,26 +157,32 @@ class Reactive(Option):
         del vcs, cells
         return (
             Register(
-                "rate_control", 0x0300, "a controller sets the port's rate", "wo", 2, ports,
+                "rate_control", 0x0300, "control of a port's rate by its queue", "wo", 2, ports,
                 fields=(
-                    reg.Field("enabled", 0, text="it does; PERIOD holds for the port otherwise"),
+                    reg.Field("enabled", 0, text="the controller sets the rate; otherwise PERIOD does"),
                     reg.Field("packets", 1, text="thresholds count packets (last cells), not cells"),
                 ),
-                on_write="with ``enabled`` its capacity is RATE_INITIAL, and the first interval begins",
+                on_write="with ``enabled`` the capacity becomes RATE_INITIAL, and the first interval begins",
             ),
-            Register("rate_low", 0x0310, "below it capacity shrinks", "rw", 24, ports, "1/256"),
-            Register("rate_high", 0x0320, "above it capacity grows", "rw", 24, ports, "1/256"),
+            Register("rate_low", 0x0310, "queue below which the capacity shrinks", "rw", 24, ports, "1/256"),
+            Register("rate_high", 0x0320, "queue above which the capacity grows", "rw", 24, ports, "1/256"),
             Register("rate_up", 0x0330, "step up", "rw", CAPACITY_BITS, ports, "kb/s"),
             Register("rate_down", 0x0340, "step down", "rw", CAPACITY_BITS, ports, "kb/s"),
             Register("rate_floor", 0x0350, "least capacity", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_ceiling", 0x0360, "most", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_initial", 0x0370, "that it begins with", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_interval", 0x0380, "from one look at the queue to the next", "rw", 30, ports, "ticks"),
-            Register("rate_weight", 0x0390, "of the queue in its average, 1 to 65536", "rw", 17, ports, "1/65536"),
-            Register("rate_cell", 0x03A0, "a cell takes at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
-            Register("rate_capacity", 0x03C0, "of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
-            Register("port_cells", 0x03D0, "queued for the port", "ro", 17, ports, "cells"),
-            Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
+            Register("rate_ceiling", 0x0360, "greatest capacity", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_initial", 0x0370, "capacity at the begin", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register(
+                "rate_interval", 0x0380, "interval from one look at the queue to the next",
+                "rw", 30, ports, "ticks",
+            ),
+            Register(
+                "rate_weight", 0x0390, "weight of the queue in its average, 1 to 65536",
+                "rw", 17, ports, "1/65536",
+            ),
+            Register("rate_cell", 0x03A0, "period of cells at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
+            Register("rate_capacity", 0x03C0, "capacity of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
+            Register("port_cells", 0x03D0, "cells queued for the port", "ro", 17, ports, "cells"),
+            Register("port_frames", 0x03E0, "cells queued for the port that end a frame", "ro", 17, ports, "cells"),
         )  # fmt: skip
 
     def check(self, setup: Setup) -> Iterator[Fault]:
