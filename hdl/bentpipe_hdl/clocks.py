@@ -197,5 +197,5 @@ class Clocks:
         for signal in sources:
             if self._from.get(signal, 0) > clock:
                 raise ClockError(
-                    f"clock {clock}: {what} needs {signal.name}, which is there from clock {self._from[signal]} on"
+                    f"clock {clock}: {what} needs {signal.name}, which is valid from clock {self._from[signal]} on"
                 )

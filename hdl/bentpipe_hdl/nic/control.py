@@ -39,15 +39,16 @@ class NicSettings(Settings):
     """A host's interface."""
 
     reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
-        default=0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
+        default=0,
+        description="time from a PDU's first cell after which it is given up if its last cell has not arrived; 0: none",
     )
     credit_resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
         default=10**9,
-        description="after which a VC with credits and cells that aren't accounted for asks its switch, at the latest",
+        description="longest time before a VC with unaccounted cells asks its switch for its credits",
     )
     oam: bool = Field(
         default=False,
-        description="it is an end of its VCs' OAM flows F5 (I.610): sends loopback cells back, has AIS and RDI states",
+        description="end point of its VCs' OAM flows F5 (I.610): it returns loopback cells, and has AIS and RDI states",
     )
     lose_frames: Annotated[float, SHARE] = Field(
         default=0.0, description="share of its PDUs that are lost before they are sent", json_schema_extra=IN_RUN
@@ -60,7 +61,7 @@ class NicSettings(Settings):
     )
     reorder_wait_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=10**10,
-        description="after which a PDU that waits for the next one is sent all the same",
+        description="longest time that a PDU waits to be overtaken",
         json_schema_extra=IN_RUN,
     )
 
@@ -83,15 +84,17 @@ class PacingSettings(Settings):
     """The pacing of a VC at its interface."""
 
     cell_rate_bps: Rate | None = Field(
-        default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
+        default=None,
+        description="cell rate of the pacing at the source; default: the line's rate",
+        json_schema_extra=IN_RUN,
     )
     sustained_rate_bps: Rate | None = Field(
         default=None,
-        description="pacing in the long run, with `burst`; then `cell_rate` is that of a burst",
+        description="cell rate of the pacing in the long run, with `burst`; then `cell_rate` is that of a burst",
         json_schema_extra=IN_RUN,
     )
     burst: Burst | None = Field(
-        default=None, description="cells that may go at `cell_rate` in a row", json_schema_extra=IN_RUN
+        default=None, description="number of consecutive cells at `cell_rate`", json_schema_extra=IN_RUN
     )
 
     @model_validator(mode="after")

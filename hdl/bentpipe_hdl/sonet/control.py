@@ -54,7 +54,7 @@ class SonetSettings(Settings):
         default=(False, False), description="zeros on the line from end 0 to end 1, and back", json_schema_extra=IN_RUN
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
-        default=0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
+        default=0.0, description="offset of the payload's clock from the line's: slower at end 0, faster at end 1"
     )
 
 

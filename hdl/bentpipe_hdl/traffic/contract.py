@@ -77,7 +77,7 @@ class ContractSettings(Settings):
     scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`", json_schema_extra=IN_RUN)
     mbs: Burst | None = Field(
         default=None,
-        description="most cells that may come at the peak rate in a row (maximum burst size)",
+        description="most consecutive cells at the peak rate (maximum burst size)",
         json_schema_extra=IN_RUN,
     )
 

@@ -40,7 +40,7 @@ class HostSettings(Settings):
     """A host. None where the profile decides, and is 0 without one."""
 
     profile: Annotated[str, Words(profile_titles)] | None = Field(
-        default=None, description="a published host: default of cost and clock settings"
+        default=None, description="profile of a published host: defaults of cost and clock settings"
     )
     send_cost_ps: Annotated[int, _COST] | None = Field(
         default=None, description="processor time to send a segment, ACK or datagram; default: the profile's"
@@ -76,8 +76,10 @@ class HostSettings(Settings):
 class HostConfig(HostSettings):
     """The configuration from which a host is made."""
 
-    name: str = Field(description="its name")
-    seed: int = Field(default=1, description="of its random choices; each host has its own sequence, by its name")
+    name: str = Field(description="name of the host")
+    seed: int = Field(
+        default=1, description="seed of the host's random numbers; each host has its own sequence, by its name"
+    )
 
 
 def host_costs(config: HostConfig) -> tuple[int, int]:

@@ -156,8 +156,8 @@ def test_reads_of_one_port_follow_each_other(width):
     ("wrong", "message"),
     [
         ({"second": 1}, "clock 1: words is read for there and for there_too"),
-        ({"second": 2}, "clock 2: the address .* there_too needs there, which is there from clock 3 on"),
-        ({"second": 8}, "clock 9: what o takes needs there_too, which is there from clock 10 on"),
+        ({"second": 2}, "clock 2: the address .* there_too needs there, which is valid from clock 3 on"),
+        ({"second": 8}, "clock 9: what o takes needs there_too, which is valid from clock 10 on"),
         (
             {"first": 0, "commit": 12, "twice": True, "apart": False},
             "clock 0: words is read for there before the last tick's write",
@@ -235,7 +235,7 @@ def test_each_stage_of_a_chain_takes_a_clock(commit):
     if commit == 3:
         slot.checked(m)
     else:
-        with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is there from clock 3 on"):
+        with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is valid from clock 3 on"):
             slot.checked(m)
 
 

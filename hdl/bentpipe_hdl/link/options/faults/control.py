@@ -36,10 +36,10 @@ class BurstSettings(Settings):
         default=None, description="mean time in the bad state", json_schema_extra=IN_RUN
     )
     good_cells: Annotated[float, _CELLS] | None = Field(
-        default=None, description="instead of times: mean number of cells in the good state", json_schema_extra=IN_RUN
+        default=None, description="mean number of cells in the good state, instead of times", json_schema_extra=IN_RUN
     )
     bad_cells: Annotated[float, _CELLS] | None = Field(
-        default=None, description="and in the bad state", json_schema_extra=IN_RUN
+        default=None, description="mean number of cells in the bad state", json_schema_extra=IN_RUN
     )
     ber: Annotated[float, BER] = Field(
         default=0.0,
@@ -50,7 +50,7 @@ class BurstSettings(Settings):
         default=0.0, description="share of the cells that are lost in the bad state", json_schema_extra=IN_RUN
     )
     good_loss: Annotated[float, SHARE] = Field(
-        default=0.0, description="and in the good state", json_schema_extra=IN_RUN
+        default=0.0, description="share of the cells that are lost in the good state", json_schema_extra=IN_RUN
     )
 
     @model_validator(mode="after")

@@ -30,7 +30,7 @@ class CreditSettings(Settings):
         default=8, description="cells of a VC between two credit cells"
     )
     resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
-        default=10**9, description="after which a VC with cells that aren't accounted for asks again, at the latest"
+        default=10**9, description="longest time before a VC with unaccounted cells asks for its credits"
     )
 
 
@@ -72,7 +72,7 @@ class Credits(Option):
                 yield Fault(what, "credits", vc=k) if vc.settings.credits else Fault(what, "credits.share")
         by_cell = {scheduler_of(setup, port) for port in range(len(setup.ports))} & {"fifo", "virtual-clock"}
         for scheduler in sorted(by_cell):
-            what = f'scheduler "{scheduler}" does not go with credits: a VC that waits would hold all others up'
+            what = f'scheduler "{scheduler}" cannot be combined with credits: a waiting VC would stop all others'
             yield Fault(what, "scheduler", port=setup.port_with("scheduler", scheduler))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:

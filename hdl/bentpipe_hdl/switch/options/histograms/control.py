@@ -47,10 +47,10 @@ class HistogramSettings(Settings):
         default="logarithmic", description="widths of the 64 bins: four per doubling, or all equal"
     )
     queue_bin: Annotated[int, CELLS.within(1, 32768)] = Field(
-        default=1, description="width of the narrowest bin of queues; the power of 2 that is next above"
+        default=1, description="width of the narrowest bin of queues, rounded up to a power of 2"
     )
     delay_bin_ps: Annotated[int, TIME.within(0, "100 s")] = Field(
-        default=0, description="narrowest bin of delays, rounded up to a power of 2 of ticks (177 ns)"
+        default=0, description="width of the narrowest bin of delays, rounded up to a power of 2 of ticks (177 ns)"
     )
 
     @property

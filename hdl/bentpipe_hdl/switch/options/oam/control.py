@@ -93,8 +93,8 @@ class OamSwitchSettings(Settings):
 
     location: str = Field(
         default="",
-        description="its loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, zeros behind it; "
-        "unless given, its name, if need be shortened",
+        description="loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, followed by zeros; "
+        "default: the switch's name, shortened if necessary",
     )
     scan_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=HALF_SECOND_PS,
@@ -122,10 +122,12 @@ class OamSettings(Settings):
     segment: tuple[str, str] | None = Field(
         default=None, description="switches at which a segment begins and ends; default: the hosts"
     )
-    alarms: bool = Field(default=True, description="switches tell downstream when the line before them is interrupted")
+    alarms: bool = Field(
+        default=True, description="alarms: switches send AIS downstream while the line before them is interrupted"
+    )
     check: Literal["none", "idle", "always"] = Field(
         default="none",
-        description="continuity checks of flows that end at switches: in seconds in which no user cell goes, or in all",
+        description="continuity checks of flows that end at switches: in seconds without user cells, or in all",
     )
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ class PoliceSettings(ContractSettings):
     """The contract that a VC is held to, where it comes into a switch."""
 
     cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
-        description="cell delay variation tolerance: by so much a cell may be early", json_schema_extra=IN_RUN
+        description="cell delay variation tolerance: time by which a cell may be early", json_schema_extra=IN_RUN
     )
     pcr_action: Action = Field(
         default="discard",
@@ -42,7 +42,7 @@ class PoliceSettings(ContractSettings):
     )
     packets: bool = Field(
         default=False,
-        description="once a cell of an AAL5 frame is discarded, the rest of the frame is, too",
+        description="discard of the rest of an AAL5 frame after a discarded cell",
         json_schema_extra=IN_RUN,
     )
     at: str | None = Field(default=None, description="switch that polices; default: the first on the VC's path")

@@ -46,14 +46,14 @@ class ReactiveSettings(Settings):
         json_schema_extra=IN_RUN,
     )
     ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(
-        description="most, likewise", json_schema_extra=IN_RUN
+        description="greatest capacity, likewise", json_schema_extra=IN_RUN
     )
     initial_bps: Annotated[int, _RATE] | None = Field(default=None, description="initial capacity; default: the floor")
     low: Annotated[int, _LEVEL] = Field(
-        description="below so much in the port's queue capacity shrinks", json_schema_extra=IN_RUN
+        description="queue of the port below which the capacity shrinks", json_schema_extra=IN_RUN
     )
     high: Annotated[int, _LEVEL] = Field(
-        description="above so much it grows; between them it stays", json_schema_extra=IN_RUN
+        description="queue of the port above which the capacity grows; between both it stays", json_schema_extra=IN_RUN
     )
     counted: Counted = Field(
         default="octets", description="unit of `low` and `high`: octets of payload (48 a cell), cells, or packets"
@@ -69,12 +69,12 @@ class ReactiveSettings(Settings):
     )
     packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
         default=None,
-        description="rates, and thresholds in octets, are those of IP packets of so many octets, and so much more of "
-        "cells (LLC/SNAP, AAL5); without it they are of cells",
+        description="size of IP packets for which rates, and thresholds in octets, are meant; cells carry more (LLC/SNAP, "
+        "AAL5). Without it they are meant for cells",
     )
     average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
         default=1.0,
-        description="weight of the queue as it is in the average that is looked at; 1: no average",
+        description="weight of the present queue in its average, which is compared with the thresholds; 1: no average",
         json_schema_extra=IN_RUN,
     )
 

@@ -59,7 +59,7 @@ class RedSettings(Settings):
     )
     wait: bool = Field(
         default=True,
-        description="a refused frame and the next are at least 1/p frames apart; `false`: any number up to 1/p",
+        description="spacing of refused frames: at least 1/p frames; `false`: any number up to 1/p",
     )
     packet_time_ps: Annotated[int, TIME.within("1 us", "10 s")] | None = Field(
         default=None,
