@@ -116,8 +116,8 @@ VERBS = frozenset(
 )
 """First words of the docstring of a function: verbs in the imperative; a new one is added here."""
 
-CODE = re.compile(r"::|;\s*$|;\n|[{]\s*\n|#include|\bconst\b.*=|<\w+ [\w-]+=|\\[a-z(]|default-src")
-"""Texts that are C++, HTML, Verilog or patterns."""
+CODE = re.compile(r"::|;\s*$|;\n|[{]\s*\n|#include|\bconst\b.*=|<\w+ [\w-]+=|\\[a-z(]|default-src|\+-{3}|read_rtlil")
+"""Texts that are C++, HTML, Verilog, scripts, drawings or patterns."""
 
 
 def _text(node: ast.AST) -> str | None:

@@ -56,8 +56,8 @@ class Turns:
     def __str__(self) -> str:
         return (
             f"Beside ns-3 {self.version}, the flow of hosts-1flow, in {len(self.ours)} turns: "
-            f"{min(self.ours):.3f} against {min(self.theirs):.3f} CPU seconds a simulated second, best tenths. The ratio is "
-            f"{self.ratio:.2f} (in turns {self.ratios[0]:.2f} to {self.ratios[-1]:.2f}); "
+            f"{min(self.ours):.3f} against {min(self.theirs):.3f} CPU seconds a simulated second, best tenths. "
+            f"The ratio is {self.ratio:.2f} (in turns {self.ratios[0]:.2f} to {self.ratios[-1]:.2f}); "
             f"{self.mbps[0]:.1f} and {self.mbps[1]:.1f} Mb/s"
         )
 

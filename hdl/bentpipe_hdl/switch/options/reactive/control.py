@@ -69,8 +69,8 @@ class ReactiveSettings(Settings):
     )
     packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
         default=None,
-        description="size of IP packets for which rates, and thresholds in octets, are meant; cells carry more (LLC/SNAP, "
-        "AAL5). Without it they are meant for cells",
+        description="size of IP packets for which rates, and thresholds in octets, are meant; cells carry more "
+        "(LLC/SNAP, AAL5). Without it they are meant for cells",
     )
     average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
         default=1.0,
