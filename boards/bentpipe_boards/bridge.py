@@ -79,7 +79,7 @@ WAITS = {
 
 
 class Bridge(wiring.Component):
-    """Does the lists of frames that come, and answers.
+    """The bridge: it executes the lists of received frames, and answers.
 
     A frame is done only when all of it has come and its CRC is right. While a list is being done, the next frame is
     received into a second place. The same one again (the host has waited too long) is answered by ``BUSY``; any other

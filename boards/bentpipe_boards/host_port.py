@@ -17,7 +17,7 @@ _MARGIN = 64
 
 
 class HostPort(wiring.Component):
-    """Gives a NIC the PDUs that software has written, and keeps what it receives as records.
+    """The host port: it gives a NIC the PDUs that software has written, and keeps received ones as records.
 
     ====== ========================= ====================================================================
     record head                      then

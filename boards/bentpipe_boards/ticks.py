@@ -15,7 +15,7 @@ SETTLED = 39
 
 
 class Ticks(wiring.Component):
-    """Gives the ticks.
+    """The generator of a board's ticks.
 
     Members
     -------

@@ -14,8 +14,10 @@ STAMP_BITS = 8
 
 
 class Wire(wiring.Component):
-    """Keeps the cells of an output until they arrive: ``delay`` ticks after the last bit was sent, or after the tick in
-    which the cell was given. It is a link's delay memory, too.
+    """A wire with delay: it keeps the cells of an output until they arrive.
+
+    A cell arrives ``delay`` ticks after its last bit was sent, or after the tick in which it was given. The wire is
+    also the delay memory of a link.
 
     A cell is offered from its tick on, and given in the tick that begins with ``time.tick`` and ``take``, from the
     second clock after on. It comes in the tick after the one in which it was given to the wire at the earliest.

@@ -1,4 +1,4 @@
-"""Builds nodes, one shared library a shape and engine, and keeps them.
+"""Building of nodes: one shared library per shape and engine, kept in the cache.
 
 An engine makes a source of a component and a library of the source: ``native`` C++ straight from Amaranth's netlist
 (:mod:`bentpipe_sim.native`), ``verilator`` Amaranth's own Verilog (:mod:`bentpipe_sim.verilated`), the reference.

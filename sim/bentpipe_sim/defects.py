@@ -11,7 +11,7 @@ __all__ = ["Defects"]
 
 
 class Defects:
-    """Tells switches with OAM, in the very tick, that a line that leads to them is interrupted, or that it is no more.
+    """The reports of interrupted lines: switches with OAM get them in the tick in which a line fails or returns.
 
     A line that is interrupted from tick T on takes no cell in then. What came before is still on its way: the switch
     sees the defect in the tick in which a cell of T would have come, and its end likewise. (In a SONET line cells, and

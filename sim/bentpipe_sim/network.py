@@ -52,7 +52,7 @@ class Saved:
 
 
 class Network(Topology, Pdus):
-    """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
+    """A network of nodes, wires and VCs; from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
 
     Parameters
     ----------

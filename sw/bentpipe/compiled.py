@@ -278,7 +278,7 @@ def _call(command: list[str], what: str, **options: Any) -> None:
 
 
 class _Finder:
-    """Gives the modules of the host side, all compiled or all plain.
+    """The finder of the host side's modules, all compiled or all plain.
 
     Members
     -------

@@ -36,7 +36,7 @@ _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR",
 
 @dataclass(frozen=True)
 class Builder:
-    """Makes bitstreams of a plan for a board, one a seed.
+    """A builder of bitstreams of a plan for a board, one per seed.
 
     Members
     -------

@@ -53,7 +53,7 @@ class PduSignature(wiring.Signature):
 
 
 class Reassembler(wiring.Component):
-    """Makes PDUs of cells.
+    """The AAL5 reassembler: it makes PDUs of cells.
 
     Parameters
     ----------

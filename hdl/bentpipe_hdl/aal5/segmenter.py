@@ -14,7 +14,8 @@ __all__ = ["Segmenter"]
 
 
 class Segmenter(wiring.Component):
-    """Makes cells of PDUs, with padding and trailer; :class:`~..traffic.pacer.Pacer` says whose cell goes.
+    """The AAL5 segmenter: it makes cells of PDUs, with padding and trailer; :class:`~..traffic.pacer.Pacer` chooses the
+    VC.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ TIMEOUT_BITS = 32
 
 
 class ReassemblyTimer(wiring.Component):
-    """Finds the PDUs that began ``timeout`` ticks ago or earlier.
+    """The reassembly timer: it finds the PDUs that began ``timeout`` ticks ago or earlier.
 
     As long as any PDU is begun, the VCs are visited in turn, one each ``timeout / (4 * vcs)`` ticks (at least one).
 

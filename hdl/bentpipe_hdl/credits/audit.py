@@ -13,18 +13,22 @@ STEP_BITS = 32
 
 
 class CreditAudit(wiring.Component):
-    """Visits the VCs 0 to ``last``, one each ``step`` ticks, until in a whole round none was ``open`` and none began.
+    """The audit of credits: it visits the VCs 0 to ``last`` in turn, one each ``step`` ticks (round-robin
+    resynchronisation).
+
+    It stops when a whole round has found no ``open`` VC and none has started.
 
     Members
     -------
     now, step, last : In
-        The present tick; ticks, 1 to 2**31; the VC that is visited last.
+        The present tick; the interval in ticks, 1 to 2**31; the last VC of a round.
     starts : In
         With the commit: a VC may be open from now on.
     may : In
-        A visit may be made in this tick, else in the next one in which it may.
+        A visit is permitted in this tick; otherwise it is made in the next tick that permits it.
     wants, visits, visited, open : Out, Out, Out, In
-        A VC is to be visited; this tick does (narrow: both from clock 1 on); the VC. It is open: there at the commit.
+        A visit is due; a visit is made in this tick (narrow: both valid from clock 1 on); the VC; the VC is open, valid
+        at the commit.
     due : Out
         Due tick.
     """

@@ -63,7 +63,7 @@ def words_of(m, message):
 
 
 class MessageReceiver(wiring.Component):
-    """Keeps what an RM cell says, for the tick after that in which it came.
+    """The receiver of credit cells: it keeps the content of an RM cell for the tick after that in which it arrived.
 
     Parameters
     ----------

@@ -25,9 +25,10 @@ def believed(count, freed, sent, count_bits=COUNT_BITS):
 
 
 class CreditGate(wiring.Component):
-    """Keeps of each VC how many of its cells are freed, as the line's far end told, and says whether it may send.
+    """The credit gate: it keeps how many of each VC's cells the line's far end has freed, and decides whether a VC may
+    send.
 
-    What is told in a tick holds for that tick's decisions.
+    A count that arrives in a tick is used by that tick's decisions.
 
     Parameters
     ----------
@@ -40,22 +41,22 @@ class CreditGate(wiring.Component):
     Members
     -------
     looks, looked, looked_sent, looked_share : In
-        A VC of which something is told, or that is visited (wide: while ``looks`` is low, what follows is 0); its cells
-        sent, its share. Narrow: these are there two clocks after it was taken, like those of the others; whether it may
-        send, a clock or two later.
+        A VC is updated or visited (wide: while ``looks`` is low, the values below are 0); the VC; its cells sent; its
+        share. Narrow: the latter two are valid two clocks after the VC was taken, as for the other two VCs. The
+        decision is valid a clock or two later.
     tells, count : In
-        So many of its cells are freed, it is told.
+        A count of freed cells of the looked VC has arrived; the count.
     looked_may, outstanding : Out
-        It may send, after that; not all of its cells are freed.
+        The looked VC may send, after the update; not all of its cells are freed.
     departing, departing_sent, departing_share, departing_may : In, In, In, Out
-        After the cell that leaves, another one may.
+        The VC of the departing cell, its values, and whether it may send another cell after this one.
     arriving, arriving_sent, arriving_share, arriving_may : In, In, In, Out
-        A cell may leave.
+        The VC of the arriving cell, its values, and whether it may send a cell.
     leaves, arrives : In
-        Wide: these are asked for.
+        Wide: the decisions for the departing and the arriving VC are used.
     clearing, clear : In
     freed_of, freed : In, Out
-        For software.
+        A VC and its count, read by software.
     """
 
     def __init__(self, slot: Slot, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):

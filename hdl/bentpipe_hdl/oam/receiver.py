@@ -28,7 +28,7 @@ _KNOWN = 8
 
 
 class OamReceiver(wiring.Component):
-    """Reads the payloads of cells, and keeps what one says that is ``taken`` for the tick after that in which it came.
+    """The receiver of OAM cells: it keeps the content of a cell that is ``taken`` for the tick after its arrival.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class _State(enum.Enum, shape=unsigned(2)):
 
 
 class Aligner(wiring.Component):
-    """Finds A1A1A1A2A2A2 at any bit offset and gives words that begin where frames begin.
+    """The frame aligner: it finds A1A1A1A2A2A2 at any bit offset, and puts out words that begin where frames begin.
 
     Latency 1 clock, plus the alignment's shift of up to one word.
 

@@ -17,7 +17,8 @@ __all__ = ["Deframer"]
 
 
 class Deframer(wiring.Component):
-    """Aligns, descrambles, checks the parities, follows the pointer, and takes the cells out of the SPE.
+    """The deframer: it aligns, descrambles, checks the parities, follows the pointer, and takes the cells out of the
+    SPE.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ __all__ = ["CellDemapper"]
 
 
 class CellDemapper(wiring.Component):
-    """Finds the cells in words of payload, checks and corrects headers, descrambles, drops idle and unassigned cells.
+    """The cell demapper: it delineates cells, checks and corrects headers, descrambles, and drops idle and unassigned
+    cells.
 
     HUNT tests every byte position. A cell comes out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
     byte.

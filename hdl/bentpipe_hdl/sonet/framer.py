@@ -19,7 +19,7 @@ FramerForce = data.StructLayout(dict.fromkeys(FORCE, 1))
 
 
 class Framer(wiring.Component):
-    """Maps cells into an SPE, the SPE by its pointer into frames, and scrambles them. One word a clock.
+    """The framer: it maps cells into an SPE, the SPE by its pointer into frames, and scrambles them. One word a clock.
 
     A byte of row 1 column 1 is on ``line`` one clock after reset. B1, B2 and B3 of the first frame are 0.
 

@@ -22,7 +22,7 @@ def _in_order(word):
 
 
 class LineErrors(wiring.Component):
-    """Inverts bits of a line, takes its signal away and makes it late. Latency 1 clock.
+    """The errors of a line: inverted bits, loss of signal, and delay by bits. Latency 1 clock.
 
     Random errors are a countdown of good bits to the next one (:class:`~bentpipe_hdl.link.gap.Gap`), at any rate from
     1e-3 to 1e-15. A word gets ``ERRORS_A_WORD`` of them at most, the next hits the first bit of the next word: at 1e-3,

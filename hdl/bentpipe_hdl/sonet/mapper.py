@@ -15,7 +15,7 @@ IDLE = Const((1 << 384) | int("6a" * 48, 16), 416)
 
 
 class CellMapper(wiring.Component):
-    """Serialises cells into words of payload, with HEC and payload scrambler; sends an idle cell where none waits.
+    """The cell mapper: it serialises cells into words of payload, with HEC and payload scrambler, and sends idle cells.
 
     The cell after the one on the line is always prepared already, so a cell leaves one to two cell times after it was
     taken. Throughput is that of the payload: one cell in ``53 / width`` words.

@@ -33,7 +33,7 @@ def _minus_one(pointer):
 
 
 class PointerGenerator(wiring.Component):
-    """Decides once a frame what H1 and H2 say.
+    """The pointer generator: it decides once a frame on H1 and H2.
 
     Movements are spaced by three frames without one, whatever is asked for. The path's clock may differ from the
     line's: ``drift`` is added once a frame, and each whole unit of the sum asks for a movement.
@@ -151,7 +151,7 @@ class PointerState(enum.Enum, shape=unsigned(2)):
 
 
 class PointerInterpreter(wiring.Component):
-    """Follows H1 and H2 of each frame, those of the first STS-1.
+    """The pointer interpreter: it follows H1 and H2 of each frame, those of the first STS-1.
 
     It begins in LOP. The offset is known in NORM only: in LOP and AIS any offset in range is a new one.
 
@@ -285,7 +285,8 @@ class PointerInterpreter(wiring.Component):
 
 
 class ConcatenationIndicator(wiring.Component):
-    """Follows what the second and the further STS-1 of an STS-Nc have for H1 and H2: 1001xx11 11111111.
+    """The interpreter of concatenation indicators: H1 and H2 of all STS-1 but the first in an STS-Nc, 1001xx11
+    11111111.
 
     The states are CONC (NORM), LOPC and AISC. It begins in LOPC; 3 indications in a row lead to CONC, 3 words of all
     ones to AISC, 8 words that are neither from CONC and from AISC to LOPC.

@@ -52,7 +52,7 @@ def _is_last(index, form):
 
 
 class TraceSender(wiring.Component):
-    """Gives the bytes of a message one after the other.
+    """The sender of a trace message, byte by byte.
 
     Members
     -------
@@ -99,7 +99,7 @@ class TraceSender(wiring.Component):
 
 
 class TraceReceiver(wiring.Component):
-    """Finds the start of the messages and compares them with an expected one.
+    """The receiver of trace messages: it finds their start and compares them with an expected one.
 
     Members
     -------

@@ -32,7 +32,7 @@ def classes_of(vcs: int) -> int:
 
 
 class TestCellAnalyser(wiring.Component):
-    """Judges each test cell in the tick after that in which it came, by its sequence number and CRC-16.
+    """The analyser of test cells: it judges a cell in the tick after its arrival, by its sequence number and CRC-16.
 
     E is the next number that is expected, u the cells with a wrong CRC since the last one that was right. A cell with
     the number SN and d = SN - E, modulo 2**32:

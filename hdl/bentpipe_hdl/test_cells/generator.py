@@ -30,7 +30,8 @@ def _octets(value):
 
 
 class TestCellGenerator(wiring.Component):
-    """Posts its VC to the pacer, which then asks for cell after cell without end; makes these cells.
+    """The generator of test cells: it posts its VC to the pacer without end, and makes a cell each time the VC is
+    chosen.
 
     A write of the setting ``run`` starts it anew: what it sends ends with one more cell, then the VC is posted again,
     and the numbers begin with ``first``. A VC on which something else is sent refuses the post: the generator does not

@@ -14,7 +14,7 @@ __all__ = ["TestCellReceiver"]
 
 
 class TestCellReceiver(wiring.Component):
-    """Keeps what a test cell holds, for the tick after that in which it came.
+    """The receiver of test cells: it keeps a cell's content for the tick after its arrival.
 
     Parameters
     ----------

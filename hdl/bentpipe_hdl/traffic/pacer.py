@@ -142,7 +142,7 @@ class FramedLine(wiring.Component):
 
 
 class Pacer(wiring.Component):
-    """Gives the line to the VC whose cell is due first, and moves that VC's due time on.
+    """The pacer: it gives the line to the VC whose cell is due first, and advances that VC's due time.
 
     After each cell a VC's due time moves on by its period from ``max(due, now - tolerance)``: virtual scheduling of
     GCRA (I.371). A tick sends a cell or takes a post. The VC of the next cell is chosen a tick or more ahead

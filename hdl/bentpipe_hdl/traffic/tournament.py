@@ -22,7 +22,7 @@ def entry_layout(vcs, marks=0):
 
 
 class Tournament(wiring.Component):
-    """Keeps the VC with the least key, exactly; one VC's key may change in a tick.
+    """The tournament: it keeps the VC with the least key, exactly; one VC's key may change in a tick.
 
     A binary tree of winners: node 1 is the root, nodes ``2n`` and ``2n + 1`` play for node ``n``, and VC ``v`` is node
     ``vcs + v``. A change replays the matches on its way to the root, whose opponents are known from the VC's number. Of

@@ -109,7 +109,7 @@ def unframed(octets: bytes) -> tuple[int, ...] | None:
 
 
 class FrameReader:
-    """Finds frames in a stream of octets.
+    """A reader of frames in a stream of octets.
 
     Parameters
     ----------

@@ -462,8 +462,11 @@ _TURNED = 16
 
 
 class _Loose:
-    """Finds which values may have more than their own bits: all that wants such a value leaves out what is above, and
-    so needn't the value itself. Sums, opposites and choices of these."""
+    """The values that may have more than their own bits.
+
+    All uses of such a value leave out the bits above it, so the value itself need not. They are sums, opposites and
+    choices of these.
+    """
 
     OPS = ("+", "-", "*", "~", "choose", "m")
 

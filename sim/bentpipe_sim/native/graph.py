@@ -144,7 +144,7 @@ def negated(literal: Literal) -> Literal:
 
 
 class Graph:
-    """Makes nodes."""
+    """A graph of nodes, in which equal nodes are one."""
 
     NARROWED = ("+", "-", "*", "&", "|", "^", "~", "<<")
     """Operations whose low bits depend on low bits alone."""

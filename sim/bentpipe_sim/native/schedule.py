@@ -78,7 +78,7 @@ def schedule(design: Design, known: Mapping[Register, int], *, outputs: bool = F
 
 
 class _Placing:
-    """Makes the statements."""
+    """The placement of a clock's statements."""
 
     def __init__(self, design: Design, known: Mapping[Register, int]):
         self.design, self.known = design, known
@@ -312,7 +312,7 @@ class _Placing:
 
 
 class _Ordering:
-    """Puts statements in order."""
+    """The order of a clock's statements."""
 
     def __init__(self, statements: list[Statement], root: Context):
         self.statements, self.root = statements, root

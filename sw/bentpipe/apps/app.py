@@ -59,7 +59,7 @@ class Socket:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Program:
-    """Drives one socket.
+    """A program that drives one socket.
 
     Each method that is told the time returns when to call :meth:`wake` (ps), or 0 to leave that as it is; there is one
     such time.

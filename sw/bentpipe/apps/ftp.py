@@ -202,8 +202,8 @@ class FtpServer(Program):
 
 @final
 class FtpSend(Program):
-    """Reads the file block by block and writes it to the data connection. While a block is written, the disk reads the
-    next one ahead."""
+    """The sender of a file: it reads block by block and writes to the data connection; the disk reads one block
+    ahead."""
 
     def __init__(self, session: Ftp) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class FtpSend(Program):
 
 @final
 class FtpReceive(Program):
-    """Reads from the data connection and writes to the disk, block by block; while the disk writes it doesn't read."""
+    """The receiver of a file: it reads from the data connection and writes to the disk in turn, block by block."""
 
     def __init__(self, session: Ftp) -> None:
         super().__init__(True)

@@ -14,7 +14,7 @@ __all__ = ["APPLICATION", "LoopbackCells"]
 
 @final
 class LoopbackCells(RoundTrips):
-    """Sends a loopback cell each ``interval_ps``, and times it until it is back.
+    """A source of loopback cells: one each ``interval_ps``, timed until it is back.
 
     Parameters
     ----------

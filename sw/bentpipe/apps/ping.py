@@ -17,7 +17,7 @@ _ECHO_PORT: Final = 7
 
 @final
 class Echo(Program):
-    """Sends back what comes."""
+    """A program that sends back all that arrives."""
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
         socket.echo(now_ps)
@@ -26,7 +26,8 @@ class Echo(Program):
 
 @final
 class Ping(RoundTrips):
-    """Asks for an echo each ``interval_ps``, and times it from the call that sends it to the one that reads it.
+    """A ping: it asks for an echo each ``interval_ps``, and times it from the call that sends it to the one that reads
+    it.
 
     Parameters
     ----------

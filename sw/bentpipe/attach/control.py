@@ -69,7 +69,7 @@ class _Client:
 
 
 class Control:
-    """Serves a session on its socket.
+    """The server of a session's control socket.
 
     Parameters
     ----------

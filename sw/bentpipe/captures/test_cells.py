@@ -96,7 +96,7 @@ def _cell(octets: bytes) -> CapturedCell:
 
 
 class SoftwareAnalyser:
-    """Judges the cells of one VC, one after the other.
+    """An analyser of test cells in software: it judges the cells of one VC, one after the other.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def measure(wanted: Wanted, names: Sequence[str], version: str) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Does runs and keeps what they gave.
+    """A runner, which performs runs and keeps their figures.
 
     Members
     -------

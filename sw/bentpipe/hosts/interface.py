@@ -15,7 +15,8 @@ _SENT_WITHIN_PS: Final = 10 * 10**12
 
 @final
 class Interface:
-    """Gives PDUs to the network, as long as no more than ``limit`` of them wait there (0: any number).
+    """The interface of a host: it gives PDUs to the network, as long as at most ``limit`` of them wait there (0: any
+    number).
 
     Members
     -------

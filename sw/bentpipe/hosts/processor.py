@@ -21,7 +21,7 @@ _CALL: Final = 3
 
 @final
 class Processor(Timer):
-    """Takes its time for every segment; shared by all connections of the host, and interrupted by its clock.
+    """The processor of a host: every segment takes time; all connections share it, and the clock interrupts it.
 
     A segment that arrives waits for the processor, costs ``receive_cost``, and only then reaches TCP; the segments that
     TCP answers with cost ``send_cost`` each, one after another, before the next arrival's turn comes (a softnet run

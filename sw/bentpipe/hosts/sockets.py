@@ -24,7 +24,7 @@ _HALF32: Final = 1 << 31
 
 @final
 class Driver(Timer):
-    """Tells a program what happens at its socket, and wakes it when it wants to be woken."""
+    """The driver of a program: it reports events of the socket, and wakes the program at the time that it asked for."""
 
     def __init__(self, scheduler: Scheduler, program: Program, socket: Socket) -> None:
         self.scheduler = scheduler

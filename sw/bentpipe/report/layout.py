@@ -79,7 +79,7 @@ class Line:
 
 @dataclass(slots=True)
 class Network:
-    """Switches, hosts and lines of a drawing."""
+    """The switches, hosts and lines of a drawing."""
 
     switches: list[Node]
     hosts: list[Node]

@@ -238,7 +238,7 @@ def _command(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the experiments of a sweep; members as the parameters of :func:`plan_sweep`."""
+    """A reader of a sweep's experiments; members are as the parameters of :func:`plan_sweep`."""
 
     name: str
     settings: tuple[str, ...]

@@ -22,7 +22,7 @@ _LEAST_MSS: Final = 32
 
 @final
 class Handshake:
-    """Offers what the settings say, and sets sender and receiver up by what both ends offered.
+    """The handshake: it offers the options of the settings, and sets up sender and receiver by what both ends offered.
 
     Members
     -------

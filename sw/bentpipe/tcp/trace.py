@@ -8,7 +8,7 @@ __all__ = ["Recorder", "Trace"]
 
 
 class Recorder(Protocol):
-    """Takes samples and events of flows. Times are picoseconds."""
+    """A recorder of samples and events of flows. Times are picoseconds."""
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
         """Record the value of a series from now on.
@@ -25,7 +25,7 @@ class Recorder(Protocol):
 
 @final
 class Trace:
-    """Passes a connection's samples on to a recorder, each when it changed.
+    """The trace of a connection: it passes a sample on to a recorder whenever the sample has changed.
 
     ``segments``: an event ``segment`` for each data segment sent, too; value: offset of its first octet.
     """

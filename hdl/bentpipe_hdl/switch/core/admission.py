@@ -133,7 +133,8 @@ class Rank(IntEnum):
 
 
 class EarlyPacketDiscard(Stage):
-    """Refuses a frame when the queue is at its threshold or above; the queue is the VC's or the whole buffer."""
+    """Early packet discard: it refuses a frame when the queue of the VC, or the whole buffer, is at its threshold or
+    above."""
 
     reason = "epd"
     spares_reserved = False  # of the VC's own queue
@@ -154,8 +155,7 @@ class EarlyPacketDiscard(Stage):
 
 
 class FullBuffer(Stage):
-    """Drops what has no place in the buffer, or in its VC's share of it; with ``reservations``: or neither an own nor a
-    shared one."""
+    """The limit of the buffer: it drops a cell without a place in the buffer, or in its VC's share or reservation."""
 
     reason = "full"
     spares_reserved = False
@@ -171,7 +171,8 @@ class FullBuffer(Stage):
 
 
 class UserCapacity(Stage):
-    """Keeps the last places of the buffer for OAM and RM cells: drops user cells, or whole frames of them."""
+    """The places for OAM and RM cells: it drops user cells, or whole frames of them, when only the last places are
+    free."""
 
     reason = "reserve"
 
@@ -183,7 +184,8 @@ class UserCapacity(Stage):
 
 
 class ClpThreshold(Stage):
-    """Drops cells with CLP=1, or whole frames that begin with one, when the buffer is at its threshold or above."""
+    """The CLP threshold: it drops CLP=1 cells, or frames that begin with one, when the buffer is at its threshold or
+    above."""
 
     reason = "clp"
 
@@ -195,7 +197,7 @@ class ClpThreshold(Stage):
 
 
 class Admission(wiring.Component):
-    """Decides about the cell of a tick.
+    """The admission of the tick's cell: it queues the cell or drops it.
 
     The first stage that objects gives the reason. For user cells of a VC with PPD or EPD frames count: what is dropped
     as a frame's first cell takes the whole frame with it (a full buffer: with PPD). Once a later cell is dropped, PPD

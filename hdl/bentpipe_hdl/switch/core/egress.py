@@ -44,7 +44,7 @@ class MessageFormat:
 
 
 class Egress(wiring.Component):
-    """Keeps the payload of each cell in its place, and puts out what leaves with its new header.
+    """The egress: it keeps the payload of each cell in its place, and puts out departing cells with their new headers.
 
     On the narrow datapath 12 words a cell go in, to the place reserved for the VC's next cell, whether the cell is
     accepted or not; and out in the tick after the decision.

@@ -56,7 +56,7 @@ class OfferSignature(wiring.Signature):
 
 
 class InjectionMux(wiring.Component):
-    """Puts cells of the switch's own between those that come in.
+    """The injection multiplexer: it puts cells made in the switch between arriving ones.
 
     A cell from outside comes in its tick, whatever is offered. In a tick without one the first offer that there is is
     taken: the second waits until the first has none. On the narrow datapath cells start in clock 1: one that comes in

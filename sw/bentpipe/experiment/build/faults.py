@@ -38,7 +38,7 @@ class BuildError(ConfigError):
 
 
 class Places:
-    """Maps faults of an experiment's network to their places in its document."""
+    """A map from faults of an experiment's network to their places in its document."""
 
     def __init__(self, experiment: Experiment, network: Network) -> None:
         self._experiment, self._network = experiment, network

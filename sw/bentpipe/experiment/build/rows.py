@@ -65,7 +65,7 @@ class _Target:
 
 
 class RowFeed:
-    """Gives the event loop the rows of profiles as register writes.
+    """The feed of profiles' rows to the event loop, as register writes.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class RowFeed:
 
 
 class _Targets:
-    """Finds what the columns of profiles write."""
+    """The targets of profiles' columns."""
 
     def __init__(self, experiment: Experiment, network: Network, shorter_ps: Mapping[str, int]) -> None:
         self._lines, self._shorter_ps = experiment.network.lines, shorter_ps

@@ -121,7 +121,7 @@ def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProb
 
 
 class Problems:
-    """Gathers what is wrong, so that it is said at once."""
+    """A collector of problems, which reports all of them at once."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

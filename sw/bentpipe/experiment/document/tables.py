@@ -360,7 +360,7 @@ class VpTable(VcSettings):
 
 
 class NetworkTable(Settings):
-    """Switches, the lines between them, the hosts at them."""
+    """The switches, the lines between them, and the hosts of an experiment."""
 
     line: _LINES = Field(
         default="cell",

@@ -86,7 +86,7 @@ def _read(path: Path, octets: bytes) -> pa.Table:
 
 
 class _Reader:
-    """Reads one ``[[profile]]``."""
+    """A reader of one ``[[profile]]``."""
 
     def __init__(
         self,

@@ -393,7 +393,7 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
-    """Switches, lines and hosts of an experiment."""
+    """The switches, lines and hosts of an experiment."""
 
     switches: tuple[SwitchSpec, ...]
     lines: tuple[LineSpec, ...]

@@ -311,7 +311,7 @@ class Run:
 
 
 class _NowAndThen:
-    """Does something every now and then, by the clock on the wall; it takes a small part of the time at most."""
+    """An action that is done now and then, by real time; it takes a small part of the time at most."""
 
     def __init__(self, do: Callable[[], None], every_s: float) -> None:
         self._do, self._every_s = do, every_s
@@ -395,7 +395,7 @@ def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float
 
 
 class _Sampler:
-    """Takes what is sampled at every interval: queues, drops, octets delivered, datagrams lost."""
+    """The sampler of a run, at every interval: queues, drops, octets delivered, datagrams lost."""
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)

@@ -43,7 +43,7 @@ def _in_two_steps(kind: type) -> bool:
 
 
 class StatePickler(pickle.Pickler):
-    """Takes objects in two steps; ``met`` are those of bentpipe's own."""
+    """A pickler that takes objects in two steps; ``met`` are those of bentpipe's own."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)

@@ -12,7 +12,8 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """Finds out from duplicate ACKs what is lost, and sends it again; how far the window is reduced says the growth.
+    """A loss recovery: it finds lost data by duplicate ACKs and retransmits it; the growth decides how far the window
+    shrinks.
 
     The sender calls :meth:`duplicate` for each duplicate ACK, and, while duplicates or a recovery are pending,
     :meth:`new_ack` before and :meth:`advanced` after an ACK moved ``snd_una``.

@@ -14,7 +14,7 @@ __all__ = ["Extra"]
 
 
 class Extra:
-    """Makes cells, each of which leaves in the first tick in which no cell comes in.
+    """The generator of extra cells, each of which leaves in the first tick in which no cell arrives.
 
     **Duplicates.** Each cell that the link does not lose is duplicated with probability ``DUPLICATE``. The copy is that
     of the cell as the receiver has it, bit errors and header check included. There is a place for one copy; a cell that

@@ -13,7 +13,7 @@ _LONG_AGO = (1 << TIME_BITS) - (1 << 40)
 
 
 class Path:
-    """Gives each cell its due tick: that in which it arrives.
+    """The path of a link: it gives each cell its due tick, the tick in which it arrives.
 
     A cell of tick T would arrive in tick T + ``DELAY``, its *target*. The delay of a cell is that of its tick, so a
     write of ``DELAY`` changes nothing for cells that are under way. While the delay does not shrink, each target is

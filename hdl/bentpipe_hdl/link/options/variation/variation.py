@@ -12,7 +12,7 @@ __all__ = ["Variation"]
 
 
 class Variation:
-    """Draws an additional delay for each cell.
+    """The generator of each cell's additional delay.
 
     8 bits of the generator's state pick a row of the table ``VARIATION``, and 16 bits a place between this row and the
     next: the inverse of the distribution, straight between ``POINTS`` points. With probability ``VARIATION_EARLY`` the

@@ -26,7 +26,7 @@ COPIED = VcField("copied", Frame, "state")
 
 
 class MulticastReplicator(wiring.Component):
-    """Keeps the cells of VCs with leaves, and offers one copy for each leaf.
+    """The replicator: it keeps the cells of VCs with leaves, and offers one copy for each leaf.
 
     A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that comes for
     a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for the

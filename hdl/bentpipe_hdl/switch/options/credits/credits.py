@@ -211,9 +211,9 @@ class MessageQueue(wiring.Component):
 class Credits(wiring.Component):
     """Credits of a switch: VCs in their ports' rounds, and the cells that keep the counts of a line's two ends equal.
 
-    In one tick comes a data cell, or a credit cell or probe. What the latter makes join a round or a port's queue does
-    so in the tick after it, or if data come in then, in the first tick in which none do; so there is never more than
-    one that waits.
+    In a tick a data cell arrives, or a credit cell or probe. The latter can make a VC join a round, or a message join a
+    port's queue. That happens in the tick after it, or, if data arrive then, in the first tick without data. So at most
+    one such action waits.
 
     Parameters
     ----------
@@ -227,34 +227,35 @@ class Credits(wiring.Component):
     clearing, clear : In
         After reset: the VC whose entries are cleared.
     entry_vc, entry, entry_en : In
-        Software writes what a VC has.
+        Software writes a VC's credits.
     batch, step, last : In
         Settings.
     there, known, arriving, rm, arriving_departed : In
-        A cell comes in this tick; it is of a known VC; that; its PTI is that of an RM cell, which ends here;
-        ``departed`` of the VC. Narrow: there by clocks 2, 9, 7, 2 and 9.
+        A cell arrives in this tick; its VC is known; the VC; its PTI is that of an RM cell, which ends here;
+        ``departed`` of the VC. Narrow: valid by clocks 2, 9, 7, 2 and 9.
     begins_data, begins_port, arriving_held : In, In, Out
-        It is queued, and its VC had no cells queued; its turns are at this port; it has to wait for credit.
+        The cell is queued, and its VC had no cells queued; the VC's port; the VC has to wait for credit.
     join, join_vc, join_port : Out
-        For the scheduler; ``join_port`` for the port clocks, too. Narrow: the latter two from clocks 7 and 9 on.
+        Join of a VC, for the scheduler; ``join_port`` also for the port clocks. Narrow: the latter two from clocks 7
+        and 9 on.
     look, looked, look_accepted, look_departed, look_held, look_policy : Out, Out, In, In, In, In
-        The rows of a VC of which something is told; narrow: asked for in clock ``LOOK``.
+        The VC of a message or an audit, and its rows; narrow: requested in clock ``LOOK``.
     serve, port, data_vc, more, flushes, goes_on_at : In
-        A cell leaves by this port; the VC that is next in its round; of that VC: it goes on, it is torn down, at which
-        port it goes on. Narrow: ``port`` from clock 2 on, ``data_vc`` from clock ``DEPARTURE`` on.
+        A cell leaves; its port; the VC that is next in its round; the VC continues; it is torn down; the port at which
+        it continues. Narrow: ``port`` from clock 2 on, ``data_vc`` from clock ``DEPARTURE`` on.
     control, departing, header_vc, departing_departed, message : Out, Out, Out, In, Out
-        What leaves is a credit cell or a probe; the VC whose rows are read for what leaves, and that whose header it
-        has; ``departed`` of the former; what it says.
+        The departing cell is a credit cell or a probe; the VC whose rows are read for it; the VC whose header it has;
+        ``departed`` of the former; its content.
     rejoin, rejoin_port, departing_held : Out
-        The VC joins its round again; the port whose clock may begin by what leaves; the VC has to wait for credit.
+        The VC joins its round again; the port whose clock may begin after the departure; the VC has to wait for credit.
     data_busy, data_changes, data_begins, data_still_busy, busy, changes, begins, still_busy
-        As of :class:`MessageQueue`.
+        As for :class:`MessageQueue`.
     due : Out
         Due tick.
     came, bad, given, probes, skipped, holds : Out
         ``COUNTERS``. They wrap at 2**32.
     freed_of, freed, lost_of, lost : In, Out, In, Out
-        Counts of a VC, for software.
+        A VC and its counts, read by software.
     """
 
     def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):

@@ -49,7 +49,8 @@ class ActiveVcs(wiring.Component):
 
 
 class FairShare(Stage):
-    """Refuses a frame when the buffer has ``threshold`` cells or more and the frame's VC more than its share.
+    """Selective drop and fair buffer allocation: from ``threshold`` cells on, frames of VCs above their share are
+    refused.
 
     With X cells in the buffer, Y of the VC, N VCs that have any, the threshold R, the capacity K and the factor Z:
     *selective drop* refuses when ``Y * N > Z * X``; *fair buffer allocation* when ``Y * N > Z * X * (1 + (K - X) / (X -

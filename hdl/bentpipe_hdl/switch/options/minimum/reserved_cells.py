@@ -13,32 +13,33 @@ OWN_BITS = 16
 
 
 class ReservedCells(wiring.Component):
-    """Keeps a minimum of places for each VC. A cell takes one of its VC's own places if fewer than the minimum are
-    taken, and else a shared one, of which there are so many that the minima always fit beside them. Which one it took
-    is kept with the cell.
+    """The reserved places of the buffer: a minimum for each VC.
 
-    So a minimum may be written at any time: a larger one holds at once, as far as there is room, a smaller one as the
-    VC's cells leave. While the minima and ``capacity`` together are no more than the buffer, and no VC has more own
-    places than its minimum, a cell that is ``guaranteed`` finds room in it.
+    A cell takes one of its VC's own places if fewer than the minimum are taken, otherwise a shared one. There are as
+    many shared places as leave room for all minima. The kind of place is kept with the cell.
+
+    So a minimum may be written at any time. A larger one holds at once, as far as there is room; a smaller one as the
+    VC's cells leave. While the minima and ``capacity`` together do not exceed the buffer, and no VC has more own places
+    than its minimum, a ``guaranteed`` cell finds room in it.
 
     Members
     -------
     minimum_vc, minimum, minimum_en : In
         Software writes a VC's minimum.
     capacity, user_capacity : In
-        Shared places; those that user cells may take.
+        Shared places; those open to user cells.
     vc : In
-        Of the cell that comes.
+        The VC of the arriving cell.
     came, left : In
-        Of its VC: cells that took an own place so far, and left it, modulo 2**16.
+        Counts of that VC, modulo 2**16: cells that took an own place so far, and cells that left one.
     guaranteed : Out
-        It has an own place. Narrow: from clock 10 on.
+        The arriving cell has an own place. Narrow: from clock 10 on.
     full, user_full : Out
-        There is no shared place for it; for a user cell.
+        There is no shared place for it; there is none for a user cell.
     enqueue : In
-        It is queued now.
+        The arriving cell is queued now.
     dequeue, was_shared : In
-        A cell leaves that had a shared place.
+        A cell leaves; it had a shared place.
     shared : Out
         Shared places that are taken.
     """

@@ -32,7 +32,8 @@ is."""
 
 
 class Policer(wiring.Component):
-    """Finds each cell of a VC conforming or not by two buckets, GCRA(I, L) each, and discards or tags the others.
+    """The policer: it tests each cell of a VC by two buckets, GCRA(I, L) each, and discards or tags non-conforming
+    cells.
 
     A bucket is of all the VC's cells (CLP 0+1, OAM cells among them), or of those that come with CLP=0. A cell that
     one of its buckets finds early is discarded, or gets CLP=1 if it has CLP=0 and all that object say ``tag``. A

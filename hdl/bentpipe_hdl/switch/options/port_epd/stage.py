@@ -10,7 +10,8 @@ __all__ = ["PortEpd"]
 
 
 class PortEpd(Stage):
-    """Refuses a frame when its port's queue is at a threshold or above, of VCs whose EPD doesn't go by their own."""
+    """EPD by port: it refuses a frame when its port's queue is at a threshold or above, unless its VC's EPD has its
+    own."""
 
     reason = "epd"
 

@@ -10,7 +10,7 @@ __all__ = ["QueueLimit"]
 
 
 class QueueLimit(Stage):
-    """Refuses a frame when so many are queued for its port."""
+    """The queue limit: it refuses a frame when the limit of frames queued for its port is reached."""
 
     reason = "limit"
 

@@ -23,7 +23,7 @@ def _rate_layout(sizes):
 
 
 class Shaper(wiring.Component):
-    """Holds back a VC's next cell until both of its buckets, GCRA(I, L) each, let it go.
+    """The shaper: it holds back a VC's next cell until both of its buckets, GCRA(I, L) each, permit it.
 
     A VC with cells is in its port's round as ever. In its turn it is asked when its next cell may go; if that is later,
     it goes to the end of the round without a cell. A port all of whose VCs have been asked so, one after the other,

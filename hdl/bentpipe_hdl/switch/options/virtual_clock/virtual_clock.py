@@ -28,7 +28,8 @@ SINGLY = 6
 
 
 class VirtualClock(wiring.Component):
-    """Serves the VC with the least virtual clock (Zhang, SIGCOMM 1990), stamped as cells come to the heads of queues.
+    """The virtual clock: the VC with the least clock is served (Zhang, SIGCOMM 1990); clocks advance as cells become
+    first.
 
     Whenever a VC has a new first cell, its clock becomes ``max(clock, now) + period``: when it begins to have cells,
     and when a cell leaves and there are more. A clock that is ``2**AHEAD_BITS`` ticks ahead gets no further ahead. Of
