@@ -35,7 +35,7 @@ READ_CLOCKS = 8
 
 
 class BusSignature(wiring.Signature):
-    """The register bus of a board, as its master drives it. Members as of :class:`~bentpipe_hdl.csr.CsrSignature`."""
+    """The register bus of a board, as its master drives it. Members as for :class:`~bentpipe_hdl.csr.CsrSignature`."""
 
     def __init__(self):
         super().__init__(

@@ -22,7 +22,7 @@ class HostPort(wiring.Component):
     ====== ========================= ====================================================================
     record head                      then
     ====== ========================= ====================================================================
-    CELL   ``kind << 28 | vc``       12 words of payload; a VC's cells come in order, from its PDU's first on
+    CELL   ``kind << 28 | vc``       12 words of payload; a VC's cells arrive in order, from its PDU's first on
     ENDED  and ``status << 16``,     tick, low word; its upper bits, and ``length << 16``
            ``efci << 20``
     DONE   as of CELL                tick, low word; its upper bits

@@ -72,7 +72,7 @@ class SdramSignature(wiring.Signature):
     Members
     -------
     command : Out(3)
-        As of :class:`Command`.
+        As for :class:`Command`.
     bank, address : Out(2), Out(13)
     out, drives : Out(16), Out(1)
         Data, and whether the controller drives the data lines.

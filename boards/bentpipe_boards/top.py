@@ -18,7 +18,7 @@ class OctetTop(wiring.Component):
     Members
     -------
     rx, rx_valid, tx, tx_valid, tx_ready
-        As of :class:`~bentpipe_boards.bridge.Bridge`.
+        As for :class:`~bentpipe_boards.bridge.Bridge`.
     busy : Out(1)
         There is something to do besides receiving.
     open : Out(1)

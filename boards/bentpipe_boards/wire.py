@@ -36,7 +36,7 @@ class Wire(wiring.Component):
     delay, sends : In(31), In(1)
     o : Out(CellSignature)
     offers, stamp, more : Out(1), Out(8), Out(1)
-        A cell has come; in which tick, its low bits; and another one behind it.
+        A cell has arrived; in which tick, its low bits; and another one behind it.
     take : In(1)
     due : Out(48)
         The tick of the first cell; ``NEVER`` if there is none.

@@ -1,4 +1,4 @@
-"""Uses of Amaranth beyond its public interface: the one file that touches its private modules, but for
+"""Uses of Amaranth beyond its public interface: the one file that touches its private modules, except for
 :mod:`bentpipe_hdl.amaranth_simulation`.
 
 Three look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its
@@ -122,7 +122,7 @@ class Simulated:
     netlist : nir.Netlist
         Of the same signals.
     ports : dict
-        As of :func:`ports`.
+        As for :func:`ports`.
     scopes : dict of Signal to list of tuple of str
         Where each signal is: modules, the top one called ``name``, and its name there; the ports also in ``ports``.
     memories : list of (MemoryData, tuple of str)

@@ -1,4 +1,4 @@
-"""The cell that comes in with a tick, for the tick's decisions."""
+"""The cell that arrives with a tick, for the tick's decisions."""
 
 from amaranth.hdl import Signal
 
@@ -22,7 +22,7 @@ class Arrival:
     Attributes
     ----------
     there : Value
-        A cell has come in this tick.
+        A cell has arrived in this tick.
     header : CellHeader
     port, hec_error : Value
     """

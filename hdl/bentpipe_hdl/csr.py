@@ -59,7 +59,7 @@ class CsrMap:
     Raises
     ------
     KeyError
-        A part asks for a register that isn't declared.
+        A part asks for a register that is not declared.
     ValueError
         It asks for one twice, or for something else than is declared.
     """
@@ -208,7 +208,7 @@ class CsrMap:
         for signal in (self._reading, self._strobed, *self._strobes):
             settled(signal)
         m = self._m
-        # Which register it is, is known with the address; they don't overlap.
+        # Which register it is, is known with the address; they do not overlap.
         chosen = Signal(len(self._read), name="csr_chosen")
         data = [Mux(one, value, 0) for one, (_, value) in zip(chosen, self._read, strict=True)]
         with m.If(self._bus.r_en):

@@ -12,7 +12,7 @@ class Generations:
     """Numbers of set-ups: a VC's present one, and that of which the VC's state is.
 
     Software sets a VC up by writing a table, at any time, while the state of any VC may be about to be written. So a
-    set-up doesn't touch the state: it gives the VC another number. State of another number than the VC's is of
+    set-up does not touch the state: it gives the VC another number. State of another number than the VC's is of
     before, and counts for nothing. A new number differs from the last one and from that of the state, so that state
     that is still on its way to memory is of before as well.
 

@@ -20,7 +20,7 @@ class PartHarness(wiring.Component):
     width : int
         Datapath, 416 or 32 bits.
     commit : int
-        As of :class:`~.slot.Slot`.
+        As for :class:`~.slot.Slot`.
 
     Members
     -------

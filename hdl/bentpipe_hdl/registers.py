@@ -234,7 +234,7 @@ class RegisterMap:
     kind : str
         Of node: "switch" …
     magic : str
-        Four letters, with which the node says what it is; "": a part of a node, which doesn't.
+        Four letters, with which the node says what it is; "": a part of a node, which does not.
     version : int
         Of this map. It changes whenever a register changes or goes.
     shape : dict
@@ -329,7 +329,7 @@ class RegisterMap:
         lines = [f"csr_base,{self.kind},{base:#010x},,"]
         for name, addr, each in self.walk():
             full = f"{self.kind}_{name.replace('.', '_')}"
-            mode = "ro" if each.access == "ro" else "rw"  # LiteX has no registers that can't be read
+            mode = "ro" if each.access == "ro" else "rw"  # LiteX has no registers that cannot be read
             lines.append(f"csr_register,{full},{base + 4 * addr:#010x},{each.size},{mode}")
         for name, value in (("version", self.version), *self.shape.items()):
             lines.append(f"constant,{self.kind}_{name},{value},,")
@@ -341,7 +341,7 @@ class Registers:
 
     ``registers.capacity`` reads a register and ``registers.capacity = 100`` writes it; ``registers.vc_policy[5]`` is an
     entry of a table, ``registers.vc_policy[5].limit`` a field of it; ``registers.end0.drift`` is in a window. What
-    can't be read from the node is what was last written through this object (before that: the value after reset), so
+    cannot be read from the node is what was last written through this object (before that: the value after reset), so
     that single fields of it can be written as well; a node that is reset needs another object.
 
     Parameters
@@ -354,7 +354,7 @@ class Registers:
     Raises
     ------
     AttributeError
-        There is no such register, window or field, or it can't be written.
+        There is no such register, window or field, or it cannot be written.
     IndexError
         A table has no such entry.
     ValueError

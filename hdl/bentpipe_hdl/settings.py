@@ -254,7 +254,7 @@ class Settings(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
     hints: ClassVar[Mapping[tuple[str, str], str]] = {}
-    """What to do instead, by a key and a value that it doesn't take."""
+    """What to do instead, by a key and a value that it does not take."""
 
     @classmethod
     def unknown(cls, key: str) -> str:

@@ -134,7 +134,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
     Raises
     ------
     NetworkError
-    It doesn't add up.
+    It does not add up.
     """
     totals, rows = loop.ffi.new("bp_account *"), loop.ffi.new("bp_loss[]", 256)
     count = loop.ledger(place, totals, rows, len(rows))

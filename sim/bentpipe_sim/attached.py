@@ -139,7 +139,7 @@ class Attachment:
         The lag is not less.
     late : Late
         What was read so late that simulated time has gone on is injected in the present tick (``REPORT``) or not at
-        all; what was computed so late that it can't leave in time leaves at once, or not at all.
+        all; what was computed so late that it cannot leave in time leaves at once, or not at all.
     """
 
     def __init__(self, network: Network, computing_ps: int, lag_ps: int, late: Late = Late.REPORT) -> None:
@@ -252,7 +252,7 @@ class Attachment:
 
     @property
     def over(self) -> str:
-        """Why it can't go on: ``late`` (a packet was, which ends it), ``gone`` (an interface is); or ``""``."""
+        """Why it cannot go on: ``late`` (a packet was, which ends it), ``gone`` (an interface is); or ``""``."""
         return ("", "late", "gone")[self._loop.attach_over()]
 
 

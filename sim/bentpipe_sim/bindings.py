@@ -90,7 +90,7 @@ def build_bindings(loop: Path) -> Path | None:
     Raises
     ------
     ToolError
-        It can't be compiled, although all is there.
+        It cannot be compiled, although all is there.
     CacheError
     """
     include = sysconfig.get_path("include")

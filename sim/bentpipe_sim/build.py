@@ -112,7 +112,7 @@ def _outside(shape: Shape) -> list[Path]:
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
-    """Return the shared library of a node; elaborated and compiled only if it isn't in the cache.
+    """Return the shared library of a node; elaborated and compiled only if it is not in the cache.
 
     Raises
     ------

@@ -25,7 +25,7 @@ FASTEST_PERIOD = 4 << 16
 
 
 NOT_COPIED = sum(1 << REASONS.index(reason) for reason in ("upc", "copies"))
-"""Reasons, a bit each, for which a switch drops a cell that it then doesn't copy; others don't keep it from that."""
+"""Reasons, a bit each, for which a switch drops a cell that it then does not copy; others do not keep it from that."""
 
 
 class Hop(NamedTuple):

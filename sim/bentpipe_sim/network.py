@@ -273,7 +273,7 @@ class Network(Topology, Pdus):
             raise SimulationError(self._error())
 
     def take(self) -> tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]:
-        """Return the state as :meth:`give` takes it; errors as of :meth:`save`."""
+        """Return the state as :meth:`give` takes it; errors as for :meth:`save`."""
         return self._now_ps, self.save().octets, tuple(self._defects.due)
 
     def give(self, taken: tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]) -> None:
@@ -335,7 +335,7 @@ class Network(Topology, Pdus):
         Raises
         ------
         OSError
-            One couldn't be written.
+            One could not be written.
         """
         if not self.loop.is_open:
             return

@@ -231,7 +231,7 @@ class Node:
             self.changed(self)
 
     def _check_built(self) -> None:
-        """Raise NetworkError if it isn't built for what it has become."""
+        """Raise NetworkError if it is not built for what it has become."""
 
     def _built_without(self, what: str) -> NetworkError:
         kind = self.kind.upper() if self.kind == "nic" else self.kind
@@ -608,15 +608,15 @@ class Link(Node):
         self.longest = max(self.longest, self.delay)
 
     def may_move(self, may: bool = True) -> None:
-        """Build the link of a network that isn't started for a delay that changes in a run, or without that."""
+        """Build the link of a network that is not started for a delay that changes in a run, or without that."""
         self._moves = may
 
     def may_fail(self) -> None:
-        """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
+        """Build the link of a network that is not started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
     def may_impair(self) -> None:
-        """Build the link of a network that isn't started with all options that settings may ask for in a run."""
+        """Build the link of a network that is not started with all options that settings may ask for in a run."""
         self._more |= {option.name for option in OPTIONS if option.title}
 
     def _check_built(self) -> None:

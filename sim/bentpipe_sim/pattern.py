@@ -1,6 +1,6 @@
 """The payload pattern: octets that are a function of (stream key, offset), made and checked on both sides.
 
-Bulk data so needn't cross Python, is real on the wire all the same, and is checked octet by octet. The octet
+Bulk data so need not cross Python, is real on the wire all the same, and is checked octet by octet. The octet
 at ``offset`` is octet ``offset % 8`` (least significant first) of ``(mix64(key) + offset // 8) * GOLDEN``, with
 mix64 the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014): a Weyl sequence, in which the next word costs an
 addition. All words of a stream are different, and octets of other offsets or other streams differ but by chance. The

@@ -19,7 +19,7 @@ _TICKS: Final[int] = RATIO[1]
 """So many picoseconds are so many ticks. What is converted is divided first: compiled code multiplies what has 31 bits
 in place."""
 _LAST: Final = (1 << 48) - 1
-"""The event loop's ticks don't wrap; a node takes the last one for never."""
+"""The event loop's ticks do not wrap; a node takes the last one for never."""
 
 _EVENT: Final = 168
 """Octets of a ``bp_event``. Eight by eight they are: tick | NIC, VC | status, congested, length | handle, octets of the

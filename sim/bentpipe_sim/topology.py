@@ -144,8 +144,8 @@ class Topology:
         Parameters
         ----------
         vpi, vci : int
-            The same on every line (0..255, with NNI lines 0..4095; 32..65535), but for the VPI in virtual paths, which
-            is theirs.
+            The same on every line (0..255, with NNI lines 0..4095; 32..65535), except for the VPI in virtual paths,
+            which is theirs.
         settings : VcSettings, optional
             What the switches give it.
         pacing : PacingSettings, optional

@@ -1,7 +1,7 @@
 """The engine ``verilator``: Amaranth's own Verilog, as a synthesis tool gets it, in Verilator.
 
 It is called through Verilator's public interface, with both edges of the clock. It shares nothing with the native
-engine but the RTL and is several times slower: it is what that one is held against.
+engine but the RTL and is several times slower: it is what that one is compared with.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Run:
         Parameters
         ----------
         by : str
-            "vc": a row for each VC that sent cells; "port": for each port that cells came for; "run".
+            "vc": a row for each VC that sent cells; "port": for each port that cells arrived for; "run".
 
         Returns
         -------
@@ -321,7 +321,7 @@ def load(
     Raises
     ------
     BentpipeError
-        It isn't there, or a setting makes no sense.
+        It is not there, or a setting makes no sense.
     """
     _prepare()
     from bentpipe.experiment.load import check_seed, load_cases
@@ -355,7 +355,7 @@ def run(
     what : str, Path or Experiment
         A name or a file, or what :func:`load` gave; then without settings, seed, duration, quick and case.
     settings, seed, duration, quick, case
-        As of :func:`load`.
+        As for :func:`load`.
     folder : str or Path, optional
         A run folder to write, with plots and report; without one nothing is written.
     force : bool
@@ -371,7 +371,7 @@ def run(
     Raises
     ------
     BentpipeError
-        Something of this can't be; the experiment has cases and none is named.
+        Something of this cannot be; the experiment has cases and none is named.
     """
     _prepare()
     from bentpipe.experiment.load import cases_of
@@ -418,7 +418,7 @@ def attach(
     ends : Mapping
         Two hosts or more, each with its end, as ``--a`` has it.
     settings : Mapping or Sequence, optional
-        As of :func:`load`.
+        As for :func:`load`.
     folder : str or Path
         The run folder to make.
     record : bool
@@ -482,7 +482,7 @@ def sweep(
     seeds : str, Sequence[int] or UntilPrecise
         ``"1-10"`` or ``range(1, 11)``; the experiment's own if empty.
     settings, duration, quick
-        As of :func:`load`, for all runs.
+        As for :func:`load`, for all runs.
     cases : Sequence[str]
         These alone.
     folder : str or Path, optional
@@ -502,7 +502,7 @@ def sweep(
     Raises
     ------
     BentpipeError, OSError
-        Something of this can't be; the cluster can't be had; a disk is full.
+        Something of this cannot be; the cluster cannot be had; a disk is full.
     """
     _prepare()
     from bentpipe.progress import Counted

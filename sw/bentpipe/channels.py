@@ -58,7 +58,7 @@ class Series:
         Raises
         ------
         BentpipeError
-            It can't be written.
+            It cannot be written.
         """
         path = Path(path)
         rows = zip(*self.columns.values(), strict=True)

@@ -13,7 +13,7 @@ when the first is imported:
 ``plain``
     plain
 ``compiled``
-    compiled; made if it is missing, and an error if it can't be
+    compiled; made if it is missing, and an error if it cannot be
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ INTERPRETED: Final = frozenset(
         "bentpipe.tcp.config",
     }
 )
-"""Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""
+"""Modules of these packages that mypyc does not get: nothing of them runs for each segment."""
 BORDER: Final = "bentpipe_sim.pdus"
-"""The network's side of their border. Hosts don't import it, so that it doesn't matter whether it was imported before
+"""The network's side of their border. Hosts do not import it, so that it does not matter whether it was imported before
 :mod:`bentpipe`, and so is plain."""
 _BESIDE: Final = ("bentpipe.declarations", "bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""

@@ -90,7 +90,7 @@ class Setting:
         return given
 
     def check(self, value: Any) -> None:
-        """Raise ValueError, which names the setting, if a value in base units can't be."""
+        """Raise ValueError, which names the setting, if a value in base units cannot be."""
         if isinstance(self.of, tuple):
             if value not in self.of:
                 raise ValueError(f"{self.name} must be one of {', '.join(self.of)}, not {value!r}")

@@ -33,7 +33,7 @@ class Progress:
     end_ps : int
         The simulated time at which the run is over at the latest.
     show : bool
-        False: no bar at all, and rich isn't even imported.
+        False: no bar at all, and rich is not even imported.
     """
 
     def __init__(self, end_ps: int, show: bool) -> None:

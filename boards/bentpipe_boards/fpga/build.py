@@ -62,7 +62,7 @@ class Builder:
         Raises
         ------
         FpgaError
-            The clock can't be made.
+            The clock cannot be made.
         ToolError
             A tool is missing or fails.
         """

@@ -65,7 +65,7 @@ class SerialTop(wiring.Component):
     -------
     pin_rx, pin_tx : In(1), Out(1)
     clock, link, receives, sends, works : Out(1)
-        As of :class:`Status`.
+        As for :class:`Status`.
     """
 
     def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):

@@ -71,7 +71,7 @@ class Reassembler(wiring.Component):
         The cells.
     arrives, header, bad, known, vc : In
         A cell is there to be decided on in this tick; its header; it has a bad HEC; it is of a known VC; that. Narrow:
-        there from clock 7 on, to the commit.
+        valid from clock 7 on, to the commit.
     o : Out
         To the host.
     limit_index, limit, limit_en : In

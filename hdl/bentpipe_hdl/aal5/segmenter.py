@@ -42,11 +42,11 @@ class Segmenter(wiring.Component):
     length, uu, cpi : In
         Of the PDU that is posted.
     last : Out
-        The VC's next cell is its PDU's last; there from clock 4 on (narrow).
+        The VC's next cell is its PDU's last; valid from clock 4 on (narrow).
     done, done_vc : Out
         The last cell of this VC's PDU has been chosen for the line. One clock.
     block : In(384), or word : In(32), word_next : Out(1)
-        The octets, as of :class:`~..nic.nic.Nic`.
+        The octets, as for :class:`~..nic.nic.Nic`.
     header_index, header, header_en : In
         Writes the table of the VCs' headers.
     spoke, message, sent : In, In, Out
@@ -204,7 +204,7 @@ class Segmenter(wiring.Component):
         m.d.comb += short.eq(job.left < 48 if single is None else (job.left < 48) & ~single)
         kept = Signal(384)
         m.d.comb += kept.eq(self.block & (Const((1 << 384) - 1, 384) >> (384 - (job.left[:6] << 3))[:9]))
-        octets, covered, start = Signal(384), Signal(384), Signal(32)  # octets of the cell, but for the CRC
+        octets, covered, start = Signal(384), Signal(384), Signal(32)  # octets of the cell, except for the CRC
         m.d.comb += octets.eq(self.block)
         with m.If(short):
             m.d.comb += octets.eq(kept)

@@ -34,11 +34,11 @@ class ReassemblyTimer(wiring.Component):
         the cell is the first of its PDU; it leaves a PDU open where none was (not even one of before the VC's set-up);
         it closes an open one.
     visits, visited : Out
-        This tick visits the VC; ``visited`` is there from clock 0 on (narrow).
+        This tick visits the VC; ``visited`` is valid from clock 0 on (narrow).
     open, current : In
-        The VC visited has a PDU begun, which is of after its set-up; there at the commit.
+        The VC visited has a PDU begun, which is of after its set-up; valid at the commit.
     arrives : In
-        A cell came in this tick. A PDU is not given up in it, but in the next.
+        A cell arrived in this tick. A PDU is not given up in it, but in the next.
     gives_up, expires : Out
         With the commit: the state of the VC visited is to be forgotten; and its PDU is told of as given up.
     due : Out

@@ -1,4 +1,4 @@
-"""CreditAudit to VCs in turn, as long as any has cells of which it isn't known what became of them."""
+"""CreditAudit to VCs in turn, as long as any has cells of which it is not known what became of them."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

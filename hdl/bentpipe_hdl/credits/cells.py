@@ -13,7 +13,7 @@ RM = 0b110
 """PTI of a resource management cell (I.361 clause 2.2.4)."""
 
 PROTOCOL = 0xA2
-"""The RM protocol identifier. 1 is ABR's (I.371 clause 7.1); the cells of the AN2 switch aren't published."""
+"""The RM protocol identifier. 1 is ABR's (I.371 clause 7.1); the cells of the AN2 switch are not published."""
 
 CREDIT, PROBE = 0, 1
 """Message types: how many cells of the VC left the buffer of the line's far end, or were lost before it; how many were

@@ -20,7 +20,7 @@ CELL_BITS = 424
 
 @dataclass(frozen=True)
 class Offer:
-    """A cell that a plugin makes: it leaves in a tick in which no cell comes in.
+    """A cell that a plugin makes: it leaves in a tick in which no cell arrives.
 
     Members
     -------
@@ -55,7 +55,7 @@ class Datapath:
     taken : Value
         A cell is taken in, with the commit.
     comes : Value
-        A cell comes in with the tick.
+        A cell arrives with the tick.
     sent_header, sent_hec_error : Value
         Its header as it was sent into the link, and whether its HEC was bad.
     header : CellHeader

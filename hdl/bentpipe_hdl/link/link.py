@@ -57,7 +57,7 @@ class Link(wiring.Component):
     **Cells that go by.** At 416 bits and without delay memory most cells change nothing of a link but a count and the
     gap. Whoever carries them on may let a cell with a good header go by untouched instead of giving it to the link,
     while ``room`` has its 424 bits, and tell in a clock without a tick how many have gone: ``passed``. All is then as
-    if they had come in at ``i``, but for what came out.
+    if they had come in at ``i``, except for what came out.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class Link(wiring.Component):
     i, o, time, status, csr
         The faces of a node. ``i.hec_error`` passes on.
     error : Out(1)
-        For one clock, at 416 bits together with ``o`` (without delay memory): the cell that came with the tick has bit
-        errors.
+        For one clock, at 416 bits together with ``o`` (without delay memory): the cell that arrived with the tick has
+        bit errors.
     passed : In(32), room : Out(40)
         At 416 bits without delay memory: cells that went by since the last clock, and bits that may go by from now on.
-        No cell comes, and no register is accessed, in a clock with ``passed``.
+        No cell arrives, and no register is accessed, in a clock with ``passed``.
     … : Out
         What its options' plugins have (:meth:`.options.plugin.LinkPlugin.members`).
 

@@ -141,7 +141,7 @@ class NicLine:
         Raises
         ------
         ValueError
-            There is no such rate, or rates and burst don't go together.
+            There is no such rate, or rates and burst do not go together.
         """
         peak = self.peak_bps if rate_bps is None else rate_bps
         if problem := burst_problem(peak, sustained_bps, burst, PACING_KEYS):

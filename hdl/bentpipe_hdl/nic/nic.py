@@ -37,10 +37,10 @@ class Nic(wiring.Component):
     beyond ``RX_LIMIT`` are counted and dropped; with ``oam`` F5 cells of known VCs go to the host instead. No error of
     a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose last cell has not come so many ticks after its first is
     given up (the optional reassembly timer): ``TIMEOUT``, at the latest a quarter of the time-out (or ``vcs`` ticks)
-    later, in a tick in which no cell comes. Cells of it that come after that are taken for another PDU.
+    later, in a tick in which no cell arrives. Cells of it that come after that are taken for another PDU.
 
     **Single cells.** With ``oam`` the host may post a VC a cell of 48 octets with a PTI of its own, whether the VC has
-    a PDU or not, one at a time. It goes as the VC's next cell, but for one that was fetched already, and is paced as
+    a PDU or not, one at a time. It goes as the VC's next cell, except for one that was fetched already, and is paced as
     any other; between two cells of a PDU it leaves that as it is (OAM cells count in the VC's traffic, I.610 and
     I.371).
 

@@ -50,7 +50,7 @@ class OamSender(wiring.Component):
     """The sender of OAM cells: it keeps payloads that will be sent back, and makes others.
 
     An AIS cell has this node's ID as the defect's location. An RDI cell tells neither type nor location. A request is a
-    loopback cell to be looped, with this node's ID as its source. A cell that goes back is as it came, but for its
+    loopback cell to be looped, with this node's ID as its source. A cell that goes back is as it came, except for its
     loopback indication and its CRC.
 
     Parameters

@@ -37,7 +37,7 @@ AFTER_RESET = {"sef": 1, "lop_p": 1}
 """Defects that stand after reset: frame and pointer are still to be found."""
 
 STOPPING = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
-"""Defects while which cells don't arrive."""
+"""Defects while which cells do not arrive."""
 
 DRIFT_PER_PPM = 13136.56
 """Of the register ``drift``."""

@@ -125,7 +125,7 @@ class Deframer(wiring.Component):
         column = Signal(range(g.row_words))
         with m.If(aligner.column == g.toh_words - 1), m.If(aligner.row == 0):
             m.d.comb += key.preset.eq(1)
-        plain = Signal()  # a word that isn't scrambled
+        plain = Signal()  # a word that is not scrambled
         with m.If(aligner.column < g.toh_words), m.If(aligner.row == 0):
             m.d.comb += plain.eq(1)
         with m.If(plain):

@@ -16,7 +16,7 @@ class CellDemapper(wiring.Component):
     """The cell demapper: it delineates cells, checks and corrects headers, descrambles, and drops idle and unassigned
     cells.
 
-    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
+    HUNT tests every byte position. A cell arrives out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
     byte.
 
     Parameters

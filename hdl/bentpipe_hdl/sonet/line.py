@@ -41,7 +41,7 @@ class LineErrors(wiring.Component):
     word : In(range(frame_words))
         Which word of the frame ``i`` is.
     random : In(1), mantissa : In(24), shift : In(6)
-        Random errors, their rate as of :func:`~bentpipe_hdl.link.gap.scale_of`.
+        Random errors, their rate as for :func:`~bentpipe_hdl.link.gap.scale_of`.
     rate_start : In(1)
         The rate was written: one word passes without random errors, then a gap drawn at the new rate begins, unless
         ``gap_start`` comes before that.
@@ -181,7 +181,7 @@ class LineErrors(wiring.Component):
 class SonetLine(wiring.Component):
     """A line as a node of a network: two terminals and the bytes between them, both ways.
 
-    End 0 and end 1 are the ports. A cell that comes in at a port is framed there and comes out at the other one, with
+    End 0 and end 1 are the ports. A cell that arrives at a port is framed there and comes out at the other one, with
     ``hec_error`` where its header had an error that could not be corrected. Up to
     ``sonet.control.WAITING`` cells wait for the line at each end; there is no propagation delay.
 
@@ -190,9 +190,9 @@ class SonetLine(wiring.Component):
     reset ``START`` frames pass, a word a clock, until both ends are in service (``idle`` is low).
 
     **Account.** Cells that come in wait, are sent, or are dropped for ``FULL`` or ``HEC``; cells that go out were
-    received, rightly or in error. What was sent and isn't received is under way or lost; what was sent half a frame ago
-    (``LANDED``) isn't under way any more. As on a real line nobody can tell whether a header in error was a cell's or
-    that of an idle one.
+    received, rightly or in error. What was sent and is not received is under way or lost; what was sent half a frame
+    ago (``LANDED``) is not under way any more. As on a real line nobody can tell whether a header in error was a cell's
+    or that of an idle one.
 
     **Registers.** Its own at 0x0000, the terminals' (``sonet.control.TERMINAL``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.

@@ -52,7 +52,7 @@ class Switch(wiring.Component):
     the periods sees to it that all ports together have no more than a cell a tick. A cell leaves at the earliest in
     the tick after it came in. Times are compared modulo half their range.
 
-    **Set-up and tear-down.** A VC's queue, counters and frame state start anew when its ``VC_POLICY`` is written with
+    **Set-up and tear-down.** A VC's queue, counters and frame state start again when its ``VC_POLICY`` is written with
     ``enabled`` 0: what it has queued then leaves the buffer in its port's turns, one cell a tick, without going out
     (``FLUSHED``). A new ``port`` holds for all cells that are queued from then on, and for those queued already from
     the VC's next turn on.

@@ -61,12 +61,12 @@ class TestCellAnalyser(wiring.Component):
     clearing, clear : In
         While ``clearing`` is high, class ``clear`` becomes 0.
     asked : In
-        In the clock in which software writes ``known``: it starts anew. Counters go on.
+        In the clock in which software writes ``known``: it starts again. Counters go on.
     known, first : In
         E is ``first`` at the start; else the first cell with a right CRC says it.
     size, limit, class_width : In
     valid, good, number, stamp, came : In
-        As of :class:`.receiver.TestCellReceiver`.
+        As for :class:`.receiver.TestCellReceiver`.
     errored, lost, … : Out
         ``CELLS`` and ``EVENTS``.
     delay_sum, delay_min, delay_max, reference : Out

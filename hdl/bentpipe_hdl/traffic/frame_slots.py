@@ -11,7 +11,7 @@ __all__ = ["FrameSlots"]
 DUE_BITS = TIME_BITS + FRACTION_BITS
 
 LONG_AGO = 13
-"""A grid that is 2**13 ticks behind begins anew."""
+"""A grid that is 2**13 ticks behind begins again."""
 
 
 class FrameSlots:
@@ -35,11 +35,11 @@ class FrameSlots:
     at : Signal
         When the next slot begins: ticks with 16 fraction bits.
     reached : Value
-        It does in this tick; there from clock 1 on (narrow).
+        It does in this tick; valid from clock 1 on (narrow).
     begins : Signal
         The same, as the tick commits.
     following : Signal
-        When the slot behind that begins; there from clock 2 on (narrow).
+        When the slot behind that begins; valid from clock 2 on (narrow).
     end : Signal
         The tick in which the last bit of the slot that began last leaves.
     """

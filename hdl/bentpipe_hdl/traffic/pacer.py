@@ -75,7 +75,7 @@ class LineClock(wiring.Component):
         m.d.comb += self.end.eq(following[FRACTION_BITS:])  # as it ends the next one may begin
         behind = (following[FRACTION_BITS:] + ~now)[:TIME_BITS]  # the next tick
         free = slot.hold(behind[AHEAD_BITS:].any(), tick, "line_free", since=1)
-        late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it isn't this tick
+        late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it is not this tick
         m.d.comb += self.free.eq(free)
         with slot.only(self.sends):
             m.d.comb += after.eq(Mux(late, Cat(Const(0, FRACTION_BITS), now), following) + self.period)
@@ -168,8 +168,8 @@ class Pacer(wiring.Component):
     credits : bool
         VCs may have to wait for credit (:mod:`bentpipe_hdl.nic.options.credits`).
     singles : bool
-        A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, but for one
-        that was fetched already.
+        A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, except for
+        one that was fetched already.
 
     Members
     -------
@@ -186,21 +186,21 @@ class Pacer(wiring.Component):
         A VC's PDU waits to be taken; ``post_fits``: it is one that can be sent.
     vc, sends, posts, accepts, changes : Out
         The tick's VC, and what happens to it: it sends the cell that was fetched; a post for it is taken, which
-        counts if it is accepted; any of both. Narrow: there from clock 1 on, the last two from clock 4 on, to the
+        counts if it is accepted; any of both. Narrow: valid from clock 1 on, the last two from clock 4 on, to the
         commit.
     last : In
         It sends the last cell of its PDU: in the same clock (wide), from clock 4 on (narrow).
     fetch, fetch_vc : Out
         This VC's cell is the next to be sent. One clock.
     end : Out
-        The tick in which the last bit of the cell that was sent last leaves, as of :class:`LineClock`.
+        The tick in which the last bit of the cell that was sent last leaves, as for :class:`LineClock`.
     due : Out
         Due tick.
     clearing, clear : In
-        As of :class:`~.tournament.Tournament`.
+        As for :class:`~.tournament.Tournament`.
     looks, look_vc, speaks, speak_vc, may, waits, wakes : In
         With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
-        tick's VC; as of :mod:`bentpipe_hdl.nic.options.credits`.
+        tick's VC; as for :mod:`bentpipe_hdl.nic.options.credits`.
     looked, spoke : Out
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     post_single : In

@@ -46,7 +46,7 @@ class Tournament(wiring.Component):
     Members
     -------
     vc : In
-        The VC that may change in this tick; there from clock ``ASK`` on (narrow).
+        The VC that may change in this tick; valid from clock ``ASK`` on (narrow).
     leaf : Out
         Its entry as it is: in the same clock (wide); in the clocks ``CHANGE - 1`` and ``CHANGE`` (narrow).
     change, valid, key, marks : In

@@ -45,7 +45,7 @@ class Ended:
     nic, vc : int
         The NIC's window, the VC there.
     status : int
-        As of :class:`~bentpipe_sim.interface.PduStatus`.
+        As for :class:`~bentpipe_sim.interface.PduStatus`.
     octets : bytes
         Of the SDU, if that is whole.
     congested : bool

@@ -75,7 +75,7 @@ class LockstepNetwork(Network):
     Parameters
     ----------
     seed, engine
-        As of :class:`~bentpipe_sim.network.Network`.
+        As for :class:`~bentpipe_sim.network.Network`.
     attach : Callable
         Gets the plan of the network, and gives a board that has its nodes.
 

@@ -2,7 +2,7 @@
 
 A value (:data:`Bits`) is a row of pieces of nodes. Equal nodes are one; what is constant, or is just another value,
 never becomes a node. So a design with some of its inputs or registers known is the same design built again
-(:meth:`Graph.copy`), and what can't happen then is not there any more.
+(:meth:`Graph.copy`), and what cannot happen then is not there any more.
 
 Truth is one operation, ``all``: some bits are 1 and others 0. So ``m.If``, ``m.Elif``, ``&``, ``|`` and ``~`` of one
 bit are alike, and conditions can be compared.
@@ -193,7 +193,7 @@ class Graph:
             if len(rest) == 1:
                 ((node, low, wanted),) = rest
                 if kept.get((node, low)) == (not wanted) and len(kept) > 1:
-                    del kept[node, low]  # it can't be otherwise where the others hold
+                    del kept[node, low]  # it cannot be otherwise where the others hold
                     held.discard((node, low, not wanted))
         args = tuple(((node, low, 1),) for node, low in kept)
         data = tuple(kept.values())

@@ -77,7 +77,7 @@ def declared(group: list[Memory], zeroed: bool = False) -> str:
     """
     initial = "" if zeroed else "{}"
     array, fields = group[0].name, _fields(group)
-    # An address that is out of range in a clock that doesn't use what is read is no fault
+    # An address that is out of range in a clock that does not use what is read is no fault
     depth = _depth(group[0])
     octets = sum(stored_bits(width) for width, _ in fields) // 8
     if len(fields) == 1:

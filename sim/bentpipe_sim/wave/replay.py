@@ -44,7 +44,7 @@ def replay(
     SimulationError
         The RTL does not do what was recorded: one of the engines is wrong.
     OSError
-        The file can't be written.
+        The file cannot be written.
     """
     with uncollected():
         node = _Replay(recorded, name)

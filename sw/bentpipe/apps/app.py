@@ -15,12 +15,12 @@ class Socket:
     that has to wait return at once: the program is told when the wait is over."""
 
     def write(self, octets: int, now_ps: int) -> bool:
-        """Write ``octets``. False: the socket couldn't take all of it at once; :meth:`Program.written` is called
-        when it has, and until then the program doesn't write."""
+        """Write ``octets``. False: the socket could not take all of it at once; :meth:`Program.written` is called
+        when it has, and until then the program does not write."""
         raise NotImplementedError
 
     def pour(self, octets: int, unit: int, now_ps: int) -> None:
-        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The program isn't
+        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The program is not
         told when."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class SocketPair:
     Members
     -------
     error : str
-        Why the connection broke; empty if it didn't.
+        Why the connection broke; empty if it did not.
     """
 
     error: str = ""

@@ -19,7 +19,7 @@ class LoopbackCells(RoundTrips):
     Parameters
     ----------
     interval_ps, count, duration_ps : int
-        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
+        As for :class:`~bentpipe.apps.round_trips.RoundTrips`.
     """
 
     def __init__(self, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:

@@ -34,7 +34,7 @@ class Ping(RoundTrips):
     octets : int
         Payload of a datagram; with 56 the packet is as long as ping's.
     interval_ps, count, duration_ps : int
-        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
+        As for :class:`~bentpipe.apps.round_trips.RoundTrips`.
     """
 
     def __init__(self, octets: int, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:

@@ -206,7 +206,7 @@ class Column:
         ``ps``, ``1/s``, or "" for a plain number or a text.
     text : str
     head : str
-        Its column in the table of a run; "": it isn't there.
+        Its column in the table of a run; "": it is not there.
     words : str
         In figures and tables of sweeps; "": the head, or else the name.
     ratio : bool
@@ -254,7 +254,7 @@ class Test:
         From these by name: the name of the application, its settings, and the size or None; ValueError says what is
         wrong. None: the application's own, as they are.
     fixed : Mapping
-        Arguments that it doesn't take, as their values are these.
+        Arguments that it does not take, as their values are these.
     """
 
     name: str
@@ -281,9 +281,9 @@ class ApplicationSpec:
     check : callable
         What is wrong with settings that are each right.
     protocols : tuple of str
-        What it runs over; the first is that of a flow that doesn't say.
+        What it runs over; the first is that of a flow that does not say.
     takes : tuple of str
-        Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it isn't taken, a duration
+        Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it is not taken, a duration
         means nothing.
     tests : tuple of Test
         Its names in NetSpec.

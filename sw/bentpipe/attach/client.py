@@ -153,7 +153,7 @@ def ask(folder: Path, settings: Sequence[str]) -> dict[str, Any]:
     Raises
     ------
     BentpipeError
-        It doesn't go on, or doesn't take them.
+        It does not go on, or does not take them.
     """
     with SessionClient(folder) as client:
         return client.call("set", settings=[*settings])

@@ -2,7 +2,7 @@
 
 The socket is ``.running/control`` in the run folder, with mode 0600. A socket's address has 107 octets at most, so
 there is a short link to it besides, in the runtime directory: :func:`short_link`. Each client has a thread. A client
-that goes away, or doesn't read, leaves the session as it is.
+that goes away, or does not read, leaves the session as it is.
 """
 
 from __future__ import annotations

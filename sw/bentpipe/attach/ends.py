@@ -73,7 +73,7 @@ class End:
         Raises
         ------
         BentpipeError
-            It can't be: one line that says why.
+            It cannot be: one line that says why.
         """
         return KINDS[self.kind].open(self.text, stack, mtu, addresses)
 

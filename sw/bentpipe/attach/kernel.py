@@ -120,7 +120,7 @@ def ip(*arguments: str) -> str:
     Raises
     ------
     BentpipeError
-        It isn't there, or did not work: what it says.
+        It is not there, or did not work: what it says.
     """
     try:
         done = subprocess.run(["ip", *arguments], capture_output=True, text=True)

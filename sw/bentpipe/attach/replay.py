@@ -31,7 +31,7 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
     Raises
     ------
     BentpipeError
-        It isn't there, or was not recorded.
+        It is not there, or was not recorded.
     """
     summary = read_run(folder).summary
     then = summary.get("attached")

@@ -174,7 +174,7 @@ class Session:
     Raises
     ------
     BentpipeError
-        These hosts can't be attached.
+        These hosts cannot be attached.
     """
 
     def __init__(
@@ -432,7 +432,7 @@ class Session:
     # What a program asks for, in the simulation's thread
 
     def write(self, now_ps: int, resolved: Resolved, settings: Sequence[str]) -> dict[str, Any]:
-        """Write values that hold from now on, and return the change; errors as of :meth:`Overrides.write`."""
+        """Write values that hold from now on, and return the change; errors as for :meth:`Overrides.write`."""
         assert self._overrides is not None
         event = self._overrides.write(now_ps, "set", resolved)
         self.changed.append({"at_ps": now_ps, "settings": [*settings]})

@@ -84,7 +84,7 @@ class Commands:
         Raises
         ------
         BentpipeError
-            One can't be.
+            One cannot be.
         """
         self._stack.callback(self._end)
         for namespace, text in self._beside:

@@ -155,7 +155,7 @@ def _fifteen() -> Network:
     out, back = ways
     vcs = []
     for k in range(15):
-        # Each line has a clock of its own: cells don't come at once for good.
+        # Each line has a clock of its own: cells do not come at once for good.
         source, sink = (network.add_nic(f"{name}{k}", line=NicLine(_RATE, -k)) for name in ("source", "sink"))
         for nic, switch in ((source, west), (sink, east)):
             network.connect(nic, (switch, k))

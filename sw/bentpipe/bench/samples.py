@@ -32,7 +32,7 @@ def sampled(work: Callable[[], object]) -> dict[str, float]:
     Raises
     ------
     ToolError
-        The sampler can't be compiled, or there is no such timer.
+        The sampler cannot be compiled, or there is no such timer.
     """
     library = _Library()
     library.start()

@@ -37,7 +37,7 @@ class Outcome:
     verdict : str
         ``reproduced``, ``differs`` or ``not comparable``.
     text : str
-        How much it differs, or why it can't be compared.
+        How much it differs, or why it cannot be compared.
     figures : int
         How many were compared.
     """

@@ -21,7 +21,7 @@ class CaptureSpec:
     Members
     -------
     kind : str
-        ``"ip"``, ``"pdus"`` or ``"cells"``, as of :meth:`bentpipe_sim.network.Network.capture`.
+        ``"ip"``, ``"pdus"`` or ``"cells"``, as for :meth:`bentpipe_sim.network.Network.capture`.
     host : str
         At this host's interface; ``""`` for a line.
     switch, port : str, int

@@ -58,7 +58,7 @@ def read_capture(path: Path) -> Iterator[CapturedCell]:
     Raises
     ------
     BentpipeError
-        It can't be read, or is no such file.
+        It cannot be read, or is no such file.
     """
     try:
         with path.open("rb") as file:
@@ -118,7 +118,7 @@ class SoftwareAnalyser:
         self._least, self._most, self._reference = _WORD - 1, 0, -1
 
     def take(self, payload: bytes, tick: int) -> None:
-        """Take a cell that came in this tick."""
+        """Take a cell that arrived in this tick."""
         self._counts["received"] += 1
         try:
             cell = unpack(payload)

@@ -132,7 +132,7 @@ def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
 
 
 def subnet6_of(given: argparse.Namespace) -> ipaddress.IPv6Network | None:
-    """Return the network of ``--subnet6``; None: it isn't given."""
+    """Return the network of ``--subnet6``; None: it is not given."""
     if given.subnet6 is None:
         return None
     try:
@@ -217,7 +217,7 @@ def json_lines(given: argparse.Namespace) -> Iterator[None]:
 
 def say_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
     """Write a line of JSON, where such lines are wanted; False: standard output says it in words. Lines that nobody
-    reads any more don't end the session."""
+    reads any more do not end the session."""
     if given.json or given.json_to is not None:
         with suppress(BrokenPipeError):
             print(json.dumps(row), file=given.json_lines, flush=True)

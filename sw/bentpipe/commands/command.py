@@ -340,7 +340,7 @@ def write_file(path: Path, text: str) -> None:
     Raises
     ------
     BentpipeError
-        It can't be written; nothing is left of it.
+        It cannot be written; nothing is left of it.
     """
     part = path.with_name(path.name + ".part")
     try:

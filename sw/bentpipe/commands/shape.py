@@ -30,7 +30,7 @@ def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
     Raises
     ------
     BentpipeError
-        It is none, or the kind of node hasn't it.
+        It is none, or the kind of node has not it.
     """
     from bentpipe_hdl.kinds import check_parts, registers_of
     from bentpipe_hdl.switch.options import options_word

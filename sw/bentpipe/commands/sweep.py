@@ -220,7 +220,7 @@ def _named(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Fail if a run doesn't come to what is expected of it."""
+    """Fail if a run does not come to what is expected of it."""
     from bentpipe.results.expect import broken, expectation_text
 
     said = [

@@ -183,7 +183,7 @@ class Side:
     over_cases : tuple[tuple[OverCases, ...], ...]
         Those that differ in their seeds only, together.
     left_out : int
-        Runs that are not done, whose figures don't count.
+        Runs that are not done, whose figures do not count.
     doubled : int
         Runs left out as another one has the same settings and the same seed, and began later.
     """

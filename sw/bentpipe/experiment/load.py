@@ -294,7 +294,7 @@ class _File:
 
 
 def _load_plugins(document: dict[str, Any], source: Source) -> list[str]:
-    """Load what ``[plugins]`` names; the names. What isn't a table of texts is for the reader of the document."""
+    """Load what ``[plugins]`` names; the names. What is not a table of texts is for the reader of the document."""
     table = document.get("plugins")
     named: list[str] = []
     for name, text in (table if isinstance(table, dict) else {}).items():
@@ -339,7 +339,7 @@ def _check_owner(setting: Assignment, document: dict[str, Any], name: str) -> No
 
 
 def _check_build(experiment: Experiment, source: Source) -> None:
-    """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
+    """Raise ConfigError with its place if network and hosts of an experiment cannot be made."""
     from bentpipe.experiment.build.hosts import rehearse
     from bentpipe.experiment.run.branch import check_random
 

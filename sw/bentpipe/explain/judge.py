@@ -22,7 +22,7 @@ class Point:
     Members
     -------
     values : Mapping
-        By key, those that aren't as the experiment has them.
+        By key, those that are not as the experiment has them.
     """
 
     values: Mapping[str, str]

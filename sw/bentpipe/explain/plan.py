@@ -38,7 +38,7 @@ _HEAD: Final = ("duration", "seed")
 """What of ``[experiment]`` changes one."""
 
 _OF_THE_END: Final = (".size", "experiment.duration")
-"""Endings of keys whose effect a shortened run can't show."""
+"""Endings of keys whose effect a shortened run cannot show."""
 
 Values = tuple[tuple[str, str], ...]
 
@@ -89,7 +89,7 @@ class Wanted:
     Members
     -------
     values : tuple
-        Keys and values, sorted by key; those that aren't as the experiment has them.
+        Keys and values, sorted by key; those that are not as the experiment has them.
     limit_ps : int or None
         When a shortened run ends; None of a whole one.
     """
@@ -116,7 +116,7 @@ class Study:
     left_out : tuple of str
         Published figures that are not explained, and why.
     entry : str
-        A hash of what decides the entry's figures: runs of another entry don't count.
+        A hash of what decides the entry's figures: runs of another entry do not count.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Study:
         return [*dict.fromkeys(found)]
 
     def ends(self) -> list[Wanted]:
-        """Plan whole runs of the parameters that shortened ones can't show, each alone."""
+        """Plan whole runs of the parameters that shortened ones cannot show, each alone."""
         late = [(p,) for p in self.parameters if p.of_the_end]
         return [run for case in self.cases if case in self.lengths for run in self._combined(case, late, [self.seed])]
 

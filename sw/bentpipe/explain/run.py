@@ -5,7 +5,7 @@
     DIR/ID.jsonl           each run of an experiment that is done (bentpipe.explain.store)
 
 The order is: shortened runs of all experiments, whole ones of testbeds, rankings, whole ones of the strongest
-parameters, then what shortened runs can't show. So a budget that ends early costs depth, not breadth.
+parameters, then what shortened runs cannot show. So a budget that ends early costs depth, not breadth.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _HEAD = 128
 class IdealWire:
     """Two interfaces joined by a wire that takes and gives PDUs at no cost.
 
-    Payload isn't made: checks succeed, and sums are what the pseudo header needs.
+    Payload is not made: checks succeed, and sums are what the pseudo header needs.
     """
 
     def __init__(self, rate_bps: int, delay_ps: int) -> None:

@@ -74,7 +74,7 @@ class Machine:
         self.interface = Interface(scheduler, network, config.name, nic, config.interface_queue, index * 4099)
         draws = random.Random(f"{config.seed} host {config.name}")
         self.processor = Processor(scheduler, clock, costs, config.cost_spread, draws)
-        # The golden ratio spreads any number of phases evenly: hosts don't tick together.
+        # The golden ratio spreads any number of phases evenly: hosts do not tick together.
         phase = config.timer_phase_ps
         share = (index * 618_034 + 381_966) % 1_000_000
         fast = FAST_TICK_PS * share // 1_000_000 if phase is None else phase % FAST_TICK_PS
@@ -118,7 +118,7 @@ class Machine:
         return self._closed
 
     def port(self, remote: int, remote_port: int) -> int:
-        """Return a port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that
+        """Return a port that no connection to ``remote_port`` there uses: the next one that was not given yet, or that
         is free again."""
         for _ in range(_FIRST_PORT, _LAST_PORT + 1):
             port = self.ports(1)

@@ -33,7 +33,7 @@ SILENT_PS: Final = 7 * _S // 2
 """After which continuity is lost without user cells and cells of the check: 3.5 s, give or take 0.5 s (clause 9.2.1.2).
 """
 LOOK_PS: Final = _S // 2
-"""How often the interface is asked whether user cells came."""
+"""How often the interface is asked whether user cells arrived."""
 LOOPBACK_PS: Final = 5 * _S
 """After which a loopback cell has not come back (clause 9.2.1.3)."""
 
@@ -72,10 +72,10 @@ class EndPoint:
     **Loopback.** A cell that is to be sent back goes back once, with the indication 0, if its location ID is that of
     the end point (all ones), this host's, or in a segment that of all points. One with the indication 0 never does.
     **AIS state** begins with an AIS cell, and ends with a user cell, one of a continuity check, or 2.5 s after the last
-    AIS cell; so does **RDI state** with RDI cells, but for user cells. With a **continuity check** its source sends a
-    cell each second, or each in which no user cell went (``idle``), and its sink finds continuity lost when no such
-    and no user cell has come for 3.5 s. As long as there is AIS or loss of continuity, an RDI cell goes the other way
-    at once and each second. Only cells of the end-to-end flow count for states.
+    AIS cell; so does **RDI state** with RDI cells, except for user cells. With a **continuity check** its source sends
+    a cell each second, or each in which no user cell went (``idle``), and its sink finds continuity lost when no such
+    and no user cell has arrived for 3.5 s. As long as there is AIS or loss of continuity, an RDI cell goes the other
+    way at once and each second. Only cells of the end-to-end flow count for states.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""A sink application that doesn't read at once."""
+"""A sink application that does not read at once."""
 
 from __future__ import annotations
 

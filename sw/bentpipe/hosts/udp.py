@@ -138,7 +138,7 @@ class UdpFlowEndpoints(DatagramOwner):
         assert isinstance(near, HostSite) and isinstance(far, HostSite)
         assert near is self.source and opener is not far and program is not None and flow.made is None
         key = 2 * flow.context.number() + 1
-        assert not flow.receivers or far_program is None  # several sinks don't answer
+        assert not flow.receivers or far_program is None  # several sinks do not answer
         a, b = near.host, far.host
         to = b.address if not flow.receivers else _GROUPS + 1 + key // 2
         port, far_port = ports if ports is not None else (0, _SERVER_PORT)

@@ -65,7 +65,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
     Parameters
     ----------
     head : dict
-        As of :func:`cases_head`, or what this function gave before.
+        As for :func:`cases_head`, or what this function gave before.
     summaries : Sequence[dict]
         Of the runs so far, in the order of the cases.
 

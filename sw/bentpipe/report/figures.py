@@ -198,7 +198,7 @@ def _receiver(result: RunResult, top: int) -> list[Spec]:
 
 
 def _held(result: RunResult, name: str, style: str, data: Series, curves: int, most: int | None = None) -> Spec:
-    """Return a window in kB, recorded when it changes, held to the end of the run; above ``most`` it isn't drawn."""
+    """Return a window in kB, recorded when it changes, held to the end of the run; above ``most`` it is not drawn."""
     when, what = thin(*data, points=_points(curves))
     if when[-1] < _end(result):
         when, what = [*when, _end(result)], [*what, what[-1]]

@@ -38,7 +38,7 @@ def table(
     Parameters
     ----------
     name : str
-        What it is, for those who don't see it.
+        What it is, for those who do not see it.
     links : Sequence[str]
         Where the first cell of each row leads; "": nowhere.
     classes : Sequence[str]
@@ -139,7 +139,7 @@ def page(
     head : Sequence[str]
         What stands above the list of contents.
     sections : Sequence[str]
-        As of :func:`section`; empty ones are left out.
+        As for :func:`section`; empty ones are left out.
     figures : Mapping, optional
         The data of figures by their names.
     connect : bool

@@ -341,7 +341,7 @@ def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> t
         if joint.texts and a != b:
             labels[a] = labels.get(a, 0) + 1
             gaps[a] = max(gaps[a], text_height(joint) + 10)
-    for at, count in labels.items():  # more than two don't fit beside each other
+    for at, count in labels.items():  # more than two do not fit beside each other
         gaps[at] = gaps[at] * ((count + 1) // 2) + 30
     y = 4.0
     for at, rank in enumerate(ranks):

@@ -37,7 +37,7 @@ def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], 
         value = found.get(row["metric"])
         ours = None if value is None else in_unit(row["metric"], unit, value)
         holds = None
-        if whole:  # a figure that isn't there is not within bounds
+        if whole:  # a figure that is not there is not within bounds
             least, most = row["min"], row["max"]
             holds = ours is not None and (least is None or ours >= least) and (most is None or ours <= most)
         table.append({**row, "unit": unit, "ours": ours, "holds": holds})

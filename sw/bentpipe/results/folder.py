@@ -15,7 +15,7 @@
     Come last, and can be made again.
 
 A file outside ``.running`` is whole or not there. The trace so far is a stream of Arrow record batches: one that was
-cut off can be read up to there, which a Parquet file can't, as its index is its end. A folder that says "running" and
+cut off can be read up to there, which a Parquet file cannot, as its index is its end. A folder that says "running" and
 that nobody holds is of a process that was killed: :meth:`RunFolder.reopen` makes an interrupted run of it, which has
 what there was when ``result.json`` was last written.
 """
@@ -241,7 +241,7 @@ class RunFolder:
         Raises
         ------
         OSError
-            It can't be written; the last one is as it was.
+            It cannot be written; the last one is as it was.
         """
         if not self.begun:
             self._pending_state = state
@@ -470,7 +470,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 def read_above(folder: Path) -> dict[str, Any]:
-    """Return the result above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
+    """Return the result above the folders of cases, or of a sweep's runs; errors as for :func:`read_run`."""
     return read_summary(folder)
 
 
@@ -490,7 +490,7 @@ def read_run(folder: Path) -> RunResult:
     Raises
     ------
     BentpipeError
-        If it isn't one, is damaged, or was written by a newer bentpipe.
+        If it is not one, is damaged, or was written by a newer bentpipe.
     """
     summary = read_summary(folder)
     flows, trace = read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet")
@@ -499,7 +499,7 @@ def read_run(folder: Path) -> RunResult:
 
 
 def read_so_far(folder: Path) -> RunResult:
-    """Return the present result of a run, also during the run; errors as of :func:`read_run`."""
+    """Return the present result of a run, also during the run; errors as for :func:`read_run`."""
     if (folder / "trace.parquet").is_file():
         return read_run(folder)
     summary = read_summary(folder)

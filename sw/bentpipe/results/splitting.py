@@ -6,7 +6,7 @@ own (fixed effort; Garvels, The Splitting Method in Rare Event Simulation, 2000,
 from states in which the queue came to a level, each until it comes to the next level or is empty. With ``e``
 excursions, and at level ``i`` the share ``p_i`` of trials that came to the next and ``d_i`` cells lost a trial until
 then, the batch's losses are estimated without bias by ``e (d_1 + p_1 (d_2 + p_2 (d_3 + ...)))``. The loss ratio is the
-sum of these over the batches by the sum of the cells that came; the batches' spread gives its interval.
+sum of these over the batches by the sum of the cells that arrived; the batches' spread gives its interval.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SplittingLevel:
     lost, squares : int
         Cells lost in them, and the sum of the squares of each trial's.
     came : int
-        Cells that came for the port.
+        Cells that arrived for the port.
     """
 
     level: int
@@ -142,7 +142,7 @@ def sum_up_trees(
         So many of the batches, the first ones, have all their trials, and the estimate is of these; so many were to
         be. Unless given: all that there are.
     pilot : int
-        Cells that came for the port while levels were looked for.
+        Cells that arrived for the port while levels were looked for.
     predicted : Sequence[float]
         By theory, the probability that in a cycle 1, 2, … cells are queued or more.
     """

@@ -39,7 +39,7 @@ Spec = dict[str, Any]
 def make_sweep_report(
     folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str], plots: bool
 ) -> None:
-    """Write the plot, if it is wanted, and the page into a folder; parameters as of :func:`sweep_html`."""
+    """Write the plot, if it is wanted, and the page into a folder; parameters as for :func:`sweep_html`."""
     if plots:
         from bentpipe.plots.sweep import write_sweep_plot
 

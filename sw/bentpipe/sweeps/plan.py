@@ -144,12 +144,12 @@ def plan_sweep(
     cases : Sequence[str]
         These only; empty: all that there are.
     duration_ps, quick
-        As of :func:`~bentpipe.experiment.load.load`.
+        As for :func:`~bentpipe.experiment.load.load`.
 
     Raises
     ------
     BentpipeError, ConfigError
-        Any of the runs can't be, or there are too many.
+        Any of the runs cannot be, or there are too many.
     """
     given = {SHORTHANDS.get(key, key) for key in (setting.partition("=")[0].strip() for setting in settings)}
     for axis in axes:

@@ -62,7 +62,7 @@ def parse_precision(text: str, most: int) -> Precision:
 
 
 def run_until_precise(plan: Plan, precision: Precision, run: Callable[[Plan], dict[str, Any]]) -> dict[str, Any]:
-    """Run rounds of a sweep until each point is precise enough or can't be.
+    """Run rounds of a sweep until each point is precise enough or cannot be.
 
     Parameters
     ----------

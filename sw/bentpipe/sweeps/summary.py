@@ -180,7 +180,7 @@ def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> 
     ours = [each["ours"] for _, each in same if each["ours"] is not None]
     mean = mean_of(ours) if ours else None
     reference = row["measured"] if row["measured"] is not None else row["predicted"]
-    several = len(ours) > 1 or row["ratio"] is not None  # one run is held against the average of the same trials alone
+    several = len(ours) > 1 or row["ratio"] is not None  # one run is compared with the average of the same trials alone
     compared = reference and several and not NOT_COMPARED.intersection(remarks)
     value = None if mean is None else mean.most if row.get("over") == "best" else mean.mean
     return {

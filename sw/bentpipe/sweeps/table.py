@@ -111,7 +111,7 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
 
 
 def read_table(folder: Path) -> pa.Table:
-    """Return the table of a sweep's folder; errors as of :func:`~bentpipe.results.files.read_parquet`."""
+    """Return the table of a sweep's folder; errors as for :func:`~bentpipe.results.files.read_parquet`."""
     return read_parquet(folder / TABLE)
 
 

@@ -211,7 +211,7 @@ class _Checked:
         Raises
         ------
         ValueError
-            Some of them don't go together.
+            Some of them do not go together.
         """
         made = object.__new__(cls)
         for setting in SETTINGS:

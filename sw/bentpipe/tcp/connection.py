@@ -81,11 +81,11 @@ class Connection:
     ideal : bool
         The timers are exact ones: no ticks.
     timed : bool
-        Some timer isn't of the host's ticks.
+        Some timer is not of the host's ticks.
     receiving : bool
         The application still takes data: it has not called :meth:`close`.
     error : str
-        Why the connection ended before its time; empty if it didn't.
+        Why the connection ended before its time; empty if it did not.
     """
 
     def __init__(self, config: TcpConfig, mss: int, iss: int, clock: int = 0, trace: Trace | None = None) -> None:

@@ -33,8 +33,8 @@ class RetransmissionTimeout:
     In ticks (``ideal`` false) it is ``tcp_xmit_timer`` and the back-off of 4.4BSD-Lite2, to the integer:
     ``srtt`` is 8 times, ``rttvar`` 4 times the value in ticks, a round trip within one tick counts 1. With
     ``ideal`` true the unit is the picosecond, ``srtt`` and ``rttvar`` are not scaled, the gains are the same
-    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar). That is RFC 6298, too, but for the first RTO (section 2.1, and
-    5.7 if the SYN was lost), and for the back-off, which it doesn't end (5.5): ``standard``.
+    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar). That is RFC 6298, too, except for the first RTO (section 2.1, and
+    5.7 if the SYN was lost), and for the back-off, which it does not end (5.5): ``standard``.
 
     Members
     -------
@@ -48,7 +48,7 @@ class RetransmissionTimeout:
     waited : int
         How long these time-outs took, all together.
     patience : int
-        In a row that took less the connection isn't given up, where time-outs may be short (``ideal``).
+        In a row that took less the connection is not given up, where time-outs may be short (``ideal``).
     """
 
     __slots__ = (
@@ -156,7 +156,7 @@ class RetransmissionTimeout:
         else:
             self.current = self._clamp(self.base() * BACKOFF[self.shift])
         if self.shift > MAX_RETRANSMIT_SHIFT // 4 and not self.ideal:
-            # The estimate is suspect: start anew with a variance that keeps the present RTO.
+            # The estimate is suspect: start again with a variance that keeps the present RTO.
             self.rttvar += self.srtt >> 3
             self.srtt = 0
         return True

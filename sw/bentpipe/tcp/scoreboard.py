@@ -66,7 +66,7 @@ class Scoreboard:
 
     @property
     def retransmitted_unsacked(self) -> int:
-        """Octets retransmitted in this recovery that aren't SACKed."""
+        """Octets retransmitted in this recovery that are not SACKed."""
         return self.high_rxt - self.una - self._below_rxt
 
     def advance(self, una: int) -> None:

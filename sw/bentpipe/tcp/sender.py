@@ -143,7 +143,7 @@ class Sender:
         self.fin_wanted: bool = False
         self.fin_sent: bool = False
         self.snd_wnd: int = 0
-        self.snd_wire: int = -1  # the same in the header's field, if that hasn't changed since; -1: it has
+        self.snd_wire: int = -1  # the same in the header's field, if that has not changed since; -1: it has
         self.snd_shift: int = 0
         self.snd_wl1: int = 0
         self.snd_wl2: int = 0
@@ -744,7 +744,7 @@ class Sender:
 
 
 def _initial_growth(config: TcpConfig) -> Growth:
-    """Return the growth of a sender whose peer isn't known yet."""
+    """Return the growth of a sender whose peer is not known yet."""
     growth: Growth = GROWTHS[config.growth].make(config)
     growth.ssthresh = config.initial_ssthresh or MAX_WINDOW << MAX_WINDOW_SHIFT
     growth.limit = MAX_WINDOW

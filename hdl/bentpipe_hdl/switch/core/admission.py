@@ -102,7 +102,7 @@ class Stage:
     fields : tuple of VcField
         What it keeps for each VC, written as "state".
     spares_reserved : bool
-        It doesn't drop what is reserved for the VC.
+        It does not drop what is reserved for the VC.
     """
 
     reason: str
@@ -110,7 +110,7 @@ class Stage:
     spares_reserved: bool = True
 
     def prepare(self, slot: Slot) -> None:
-        """Build what doesn't wait for cells: tables that software writes."""
+        """Build what does not wait for cells: tables that software writes."""
 
     def decide(self, m: Module, slot: Slot, cell: Arriving) -> Verdict:
         """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
@@ -218,7 +218,7 @@ class Admission(wiring.Component):
     new_clp, new_pti : Out
         As the cell is queued.
     tagged, marked : Out
-        If it isn't dropped, its CLP bit, or its EFCI bit, is set here.
+        If it is not dropped, its CLP bit, or its EFCI bit, is set here.
     """
 
     def __init__(

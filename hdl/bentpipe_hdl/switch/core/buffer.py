@@ -33,7 +33,7 @@ class CellBuffer(wiring.Component):
     place : Out
         Reserved for the next cell of that VC.
     dequeue, head : In
-        A cell leaves, and its place. It isn't the tail of its queue.
+        A cell leaves, and its place. It is not the tail of its queue.
     may_dequeue : In
         Narrow: ``dequeue`` will be high in this tick if this is when ``head`` is read; with ``may_stay``: perhaps.
     next, next_clp, next_pti : Out
@@ -42,9 +42,9 @@ class CellBuffer(wiring.Component):
     occupancy, high_water : Out
         Cells in the buffer, now and at most (at the ends of ticks).
     restart : In
-        ``high_water`` begins anew.
+        ``high_water`` begins again.
     NAME : In, next_NAME : Out
-        What else is kept, by its name: of the cell that comes, and of that which leaves, as ``next_pti``.
+        What else is kept, by its name: of the cell that arrives, and of that which leaves, as ``next_pti``.
 
     Parameters
     ----------

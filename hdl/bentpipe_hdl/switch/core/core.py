@@ -140,7 +140,7 @@ class Core:
 
     @classmethod
     def of(cls, build: Build, i: Any, additions: Additions) -> Self:
-        """Make the parts of a switch whose cells come in at ``i``."""
+        """Make the parts of a switch whose cells arrive at ``i``."""
         m, slot, csr, vcs, ports = build.m, build.slot, build.csr, build.vcs, build.ports
         stages = _stages(build, additions)
         injection = _injection(build, i, additions.offers) if additions.offers else None

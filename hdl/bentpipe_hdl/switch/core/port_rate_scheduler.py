@@ -52,7 +52,7 @@ class PortRateScheduler(wiring.Component):
     busy : In
         A bit a port: it has cells.
     serve, port : Out
-        A port sends now, and which. Narrow: ``port`` is there from clock 2 on.
+        A port sends now, and which. Narrow: ``port`` is valid from clock 2 on.
     may_serve : Out
         One will in this tick. Narrow: from clock 1 on.
     flushes : In
@@ -76,7 +76,7 @@ class PortRateScheduler(wiring.Component):
     in_slot, slot_end : In
         With ``slotted``: the port that sends does so in a slot, and the tick in which the last bit of that leaves.
     searching, restarts : In
-        With ``searches``: a bit a port: it goes behind those that don't search; its clock begins anew with the next
+        With ``searches``: a bit a port: it goes behind those that do not search; its clock begins again with the next
         tick.
     """
 

@@ -40,7 +40,7 @@ class RoundRobin(wiring.Component):
     busy : Out
         A bit a port: it has VCs.
     port : In
-        The port whose turn it is, which is busy. Narrow: there by clock ``at``.
+        The port whose turn it is, which is busy. Narrow: valid by clock ``at``.
     vc : Out
         The VC that is next there; narrow: from clock ``at + 2`` on.
     serve : In
@@ -91,7 +91,7 @@ class RoundRobin(wiring.Component):
         rounds.write(at(self.join_port, end[self.join_port]), self.join_vc, self.join)
         rounds.write(at(self.rejoin_port, again_at), self.vc, self.rejoin)
 
-        kept, joined = Signal(ports), Signal(ports)  # ports whose rounds don't become empty; to whose rounds VCs come
+        kept, joined = Signal(ports), Signal(ports)  # ports whose rounds do not become empty; to whose rounds VCs come
         rejoined, emptied = Signal(ports), Signal(ports)
         goes, shifts = Signal(), Signal()  # the VC leaves the port's round; which ports are busy may change
         with m.If(self.serve):

@@ -75,11 +75,11 @@ class VcTable(wiring.Component):
     clearing, clear : Out
         The switch is clearing after reset, and the number that goes through all entries of a table meanwhile.
     policy_vc, policy, policy_en : In
-        Software writes a VC's policy; with ``enabled`` 0, or with a port that isn't there, this is its end.
+        Software writes a VC's policy; with ``enabled`` 0, or with a port that is not there, this is its end.
     header_vc, header, header_en : In
         Software writes a VC's outgoing VPI and VCI.
     arrives, arriving : In
-        A cell comes in this tick (wide: the rows are 0 otherwise), and its VC.
+        A cell arrives in this tick (wide: the rows are 0 otherwise), and its VC.
     a_arrival, a_state, a_departure, a_policy : Out
         Rows of that VC, and its policy; narrow: from clock ``ARRIVAL + 2`` on.
     departs, departing : In, d_arrival, d_departure, d_policy, d_header : Out
@@ -184,7 +184,7 @@ class VcTable(wiring.Component):
         for row in ("arrival", "departure"):
             m.d.comb += self._port(f"{row}_row").eq(rows[row].peek(self._port(f"{row}_of")))
 
-        # A VC is there when it is enabled with a port that is there; whatever it was, its state begins anew
+        # A VC is there when it is enabled with a port that is there; whatever it was, its state begins again
         policy, ends = Signal(Policy), Signal()
         m.d.comb += [policy.eq(self.policy), policy.enabled.eq(self.policy.enabled & (self.policy.port < self._ports))]
         m.d.comb += ends.eq(self.policy_en & ~policy.enabled)

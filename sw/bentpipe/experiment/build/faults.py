@@ -23,12 +23,12 @@ __all__ = ["BuildError", "Places"]
 
 
 class BuildError(ConfigError):
-    """An experiment's network or hosts that can't be made.
+    """An experiment's network or hosts that cannot be made.
 
     Members
     -------
     key, what : str
-        The dotted key of the document that is at fault, "" where that isn't known; what is wrong with it.
+        The dotted key of the document that is at fault, "" where that is not known; what is wrong with it.
     """
 
     def __init__(self, key: str, what: str) -> None:

@@ -145,12 +145,12 @@ def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
 
 
 def rehearse(experiment: Experiment) -> Engine:
-    """Make an experiment's network and hosts up to where its nodes would be compiled; the hosts, which can't run.
+    """Make an experiment's network and hosts up to where its nodes would be compiled; the hosts, which cannot run.
 
     Raises
     ------
     BuildError
-        They can't be made, and so the experiment can't run.
+        They cannot be made, and so the experiment cannot run.
     """
     from bentpipe.hosts.engine import Engine
 

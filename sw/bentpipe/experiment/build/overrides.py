@@ -266,7 +266,7 @@ class Overrides:
         Raises
         ------
         BentpipeError
-            A key is none, or can't be changed in a run; a value is out of range.
+            A key is none, or cannot be changed in a run; a value is out of range.
         """
         basis, values = self.count, {SHORTHANDS.get(key, key): value for key, value in values.items()}
         if all(key.rpartition(".")[2] != "rate" for key in values):  # which others hang on
@@ -486,7 +486,7 @@ class Overrides:
         return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
 
     def rates_until(self, now_ps: int) -> list[dict[str, Any]]:
-        """Return the rates up to now, as of :class:`Rates`."""
+        """Return the rates up to now, as for :class:`Rates`."""
         self.absorb()
         return self.rates.rows(now_ps)
 

@@ -56,7 +56,7 @@ _MOST_SHOWN: Final = 12
 
 
 class PluginError(BentpipeError):
-    """A plugin that can't be used: the message names its file or package."""
+    """A plugin that cannot be used: the message names its file or package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def installed() -> None:
     Raises
     ------
     PluginError
-        As of :func:`load`.
+        As for :func:`load`.
     """
     if _asked:
         return

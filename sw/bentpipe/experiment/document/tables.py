@@ -316,7 +316,7 @@ class HostsTable(HostSettings, NicSettings):
 
 
 class HostTable(HostSettings, NicSettings, PortSettings):
-    """A host, and its line to a switch, with what the switch's port to it has; what isn't given is that of `[hosts]`.
+    """A host, and its line to a switch, with what the switch's port to it has; what is not given is that of `[hosts]`.
 
     A host's own profile goes before what `[hosts]` says of cost and clock.
     """
@@ -650,7 +650,7 @@ class PublishedTable(Settings):
 
 
 class OpenTable(Settings):
-    """A parameter of which the source of the experiment doesn't give the value: `bentpipe explain` varies it."""
+    """A parameter of which the source of the experiment does not give the value: `bentpipe explain` varies it."""
 
     key: str = Field(description="dotted key, as for `--set`")
     values: Annotated[tuple[Any, ...], Length(1, 100, "give 1 to 100 values, not {count}")] = Field(
@@ -685,7 +685,7 @@ class ExpectTable(Settings):
 
 class SplittingTable(Settings):
     """Rare losses at a port, estimated by splitting: what a plain run of the experiment's duration has of excursions to
-    high queues is gone on with from level to level of the queue, with other random numbers each time."""
+    high queues is continued from level to level of the queue, with other random numbers each time."""
 
     port: Port = Field(description="port whose queue defines the levels, and whose losses are counted")
     levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
@@ -824,7 +824,7 @@ class Document(Cases, extra="forbid"):
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what a document doesn't give, as one would write it there: dotted keys and values.
+    """Yield what a document does not give, as one would write it there: dotted keys and values.
 
     Tables in which something else holds then, those of hosts and TCP of flows, are left out.
     """
@@ -832,7 +832,7 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
         key = f"{above}.{key_of(name)}" if above else key_of(name)
         value = getattr(model, name)
         if isinstance(value, Settings):
-            if not isinstance(model, FlowTable):  # what [flow.tcp] doesn't say is that of [hosts.tcp]
+            if not isinstance(model, FlowTable):  # what [flow.tcp] does not say is that of [hosts.tcp]
                 yield from defaults(value, key)
         elif name not in model.model_fields_set:
             if value is not None and not (isinstance(model, HostTable) and name in HostsTable.model_fields):
@@ -849,9 +849,8 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references.
 
-    What one that ``extends`` another doesn't say it has from that: no key of its tables has to be there, but for its
-    name and title. What stands in an array of tables is whole.
-    """
+    What one that ``extends`` another does not say it has from that: no key of its tables has to be there, except for
+    its name and title. What stands in an array of tables is whole."""
     schema = Document.model_json_schema()
     known_defs = schema["$defs"]
     flows = [_flow_schema(known_defs[FlowTable.__name__], kind) for kind in APPLICATIONS.values()]
@@ -876,7 +875,7 @@ def json_schema() -> dict[str, Any]:
 
 
 _OVER: Final = "Over"
-"""Before the names of tables that needn't be whole."""
+"""Before the names of tables that need not be whole."""
 
 _DEFS: Final = "#/$defs/"
 

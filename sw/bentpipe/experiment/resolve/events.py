@@ -52,7 +52,7 @@ def read_events(
     Raises
     ------
     ConfigError
-        A key is no setting, or none that can be changed in a run; with the new values the document isn't one.
+        A key is no setting, or none that can be changed in a run; with the new values the document is not one.
     """
     now, before = {key: value for key, value in document.items() if key not in ("event", "profile")}, first
     found = []

@@ -35,7 +35,7 @@ def read_flows(
     Raises
     ------
     ConfigError
-        There is no such host, path or VC; another flow has the name or the VC; the application doesn't work so.
+        There is no such host, path or VC; another flow has the name or the VC; the application does not work so.
     """
     reader = _Reader(common, channels, problems.source.folder)
     with problems.gathered():

@@ -46,7 +46,7 @@ class Routes:
         self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     def shortest(self, source: str, sink: str) -> tuple[str, ...] | None:
-        """Return the path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
+        """Return the path with the fewest nodes; of equals the one whose lines come first in the file. Hosts do not
         switch: only the ends of a path are hosts. None if there is no path."""
         ends = source, sink
         if ends not in self._found:

@@ -42,7 +42,7 @@ def read_network(document: Document, seed: int, problems: Problems) -> NetworkSp
     Raises
     ------
     ConfigError
-        There is no such port, or two things are at it; a rate that a port, a switch or SONET doesn't have; a host's
+        There is no such port, or two things are at it; a rate that a port, a switch or SONET does not have; a host's
         clock that leaves it no time.
     """
     table = document.network

@@ -45,7 +45,7 @@ def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Probl
     Raises
     ------
     ConfigError
-        A path doesn't pass the network so, two have one VPI on a line, or a switch can't give what is asked of it.
+        A path does not pass the network so, two have one VPI on a line, or a switch cannot give what is asked of it.
     """
     found: list[VpSpec] = []
     for name, table in tables.items():

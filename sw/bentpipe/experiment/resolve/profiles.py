@@ -53,7 +53,7 @@ def read_profiles(
     Raises
     ------
     ConfigError
-        A file isn't there or can't be read; a column is no key that can be changed in a run, or has a value out of
+        A file is not there or cannot be read; a column is no key that can be changed in a run, or has a value out of
         range.
     """
     return tuple(_Reader(number, table, document, source, first, read).made() for number, table in enumerate(tables))

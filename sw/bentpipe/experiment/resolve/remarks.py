@@ -1,4 +1,4 @@
-"""Remarks on frames that can't pass a switch whole, whatever else it has to do.
+"""Remarks on frames that cannot pass a switch whole, whatever else it has to do.
 
 Only frames by themselves are looked at: other traffic makes queues longer. A frame that comes faster than it leaves is
 queued meanwhile; if that takes more places than there are for it, cells of every such frame are dropped.

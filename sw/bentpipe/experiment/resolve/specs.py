@@ -505,7 +505,7 @@ class ProfileSpec:
 
     def values(self, row: int, network: NetworkSpec, shorter_ps: Mapping[int, int] | None = None) -> dict[str, Any]:
         """Return the keys and values of a row as a document has them: of a line's direction with the other's value.
-        ``shorter_ps``: as of :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
+        ``shorter_ps``: as for :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
         found = dict(self.given(row))
         end = WAY_ENDS[self.direction]
         if end is None or self.line_number is None:
@@ -586,7 +586,7 @@ class Experiment:
     was asked by: its name in the catalogue, or its file.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
-    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
+    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else is not as
     there. ``over_cases`` are published figures of all cases together. ``events`` are in the order of their times,
     ``profiles`` in that of the file. The ``metric`` of a published figure is the figure of ours beside it, ``""``:
     none. ``plugins`` are those that it names or uses. ``tables`` are the places in the document, ``folder`` is

@@ -1,9 +1,8 @@
 """Copies of a running network with its hosts that go on from one moment, each with random numbers of its own.
 
 They stay in memory, and the network is not made again: its state is copied in (some microseconds), and the hosts are
-unpickled (some tenths of a millisecond). Of the hosts' random numbers no state is kept: a copy's generators begin anew,
-from a text that names the copy; and what programs have drawn that lies ahead, they draw anew.
-"""
+unpickled (some tenths of a millisecond). Of the hosts' random numbers no state is kept: a copy's generators begin
+again, from a text that names the copy; and what programs have drawn that lies ahead, they draw anew."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Series:
         self._due = time_ps + self._interval
 
     def flush(self) -> None:
-        """Keep the last value even though its interval isn't over."""
+        """Keep the last value even though its interval is not over."""
         if self._pending_time >= 0:
             self.times.append(self._pending_time)
             self.values.append(self._pending_value)

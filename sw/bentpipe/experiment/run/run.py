@@ -98,7 +98,7 @@ def run_experiment(
     -------
     RunResult
         Its ``summary["status"]`` is "done", "interrupted" (a signal; everything up to then is kept) or "failed"
-        (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
+        (cells or payload octets do not add up); ``summary["reason"]`` says by what and why.
     """
     if build is None:
         from bentpipe.experiment.build.hosts import build

@@ -1,4 +1,4 @@
-"""Rare losses by splitting: a plain run whose excursions to high queues are gone on with again and again.
+"""Rare losses by splitting: a plain run whose excursions to high queues are continued again and again.
 
 What is counted, and what comes of it, is in :mod:`bentpipe.results.splitting`. A trial's random numbers come from the
 experiment's seed and the trial's place (batch, level, number), so that the same seed gives the same estimate.

@@ -1,6 +1,6 @@
 """The state of a run as octets, and back: the objects of hosts, flows and network, however they hang together.
 
-An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it doesn't
+An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it does not
 matter how deep objects lie in each other, nor that they lie in circles, and each is there once. Classes that have
 settled how they are pickled, and values (those that are equal by what they have), go as they are.
 
@@ -62,7 +62,7 @@ class StatePickler(pickle.Pickler):
         return bare, (kind,)
 
     def take(self, root: Any) -> None:
-        """Pickle an object and all that it refers to; errors as of :func:`taken`."""
+        """Pickle an object and all that it refers to; errors as for :func:`taken`."""
         self.dump(root)
         done = 0
         while done < len(self.met):  # which grows with each dump
@@ -86,7 +86,7 @@ def taken(root: Any) -> bytes:
     Raises
     ------
     TypeError, AttributeError, pickle.PicklingError
-        Something of it can't be pickled: a function without a name, an open file.
+        Something of it cannot be pickled: a function without a name, an open file.
     """
     out = io.BytesIO()
     StatePickler(out).take(root)
@@ -130,7 +130,7 @@ def code() -> str:
 
 
 def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
-    """Return the contents of a state's file, with the plugins that it needs; errors as of :func:`taken`."""
+    """Return the contents of a state's file, with the plugins that it needs; errors as for :func:`taken`."""
     import pyarrow as pa
 
     plain = taken(root)

@@ -82,7 +82,7 @@ class Cubic(Growth):
         return self.c * d * d * d + self.w_max
 
     def on_unused(self, now: int) -> None:
-        if self.epoch >= 0:  # 4.2: t doesn't count such times
+        if self.epoch >= 0:  # 4.2: t does not count such times
             self.epoch += now - self.last
         self.last = now
 

@@ -25,7 +25,7 @@ class Recovery:
     sends : bool
         In this recovery :meth:`send` decides what is sent (SACK).
     hold_timer : bool
-        The present ACK doesn't restart the retransmission timer (New Reno, impatient).
+        The present ACK does not restart the retransmission timer (New Reno, impatient).
     """
 
     def __init__(self, config: TcpConfig) -> None:

@@ -33,7 +33,7 @@ class Sack(Recovery):
         self.prr_delivered: int = 0
         self.prr_out: int = 0
         self.recover_fs: int = 0
-        self.first: int = 0  # the fast retransmission, as long as it isn't in prr_out
+        self.first: int = 0  # the fast retransmission, as long as it is not in prr_out
         self.held: int = 0  # what was acknowledged and SACKed by the ACK before
 
     def duplicate(self, s: Sender) -> None:
@@ -102,7 +102,7 @@ class Sack(Recovery):
             lost = board.lost_below()
             pipe = board.pipe(s.snd_max)
         if self.prr:
-            # By the window as it was before the fast retransmission, of which only what isn't SACKed is in the pipe.
+            # By the window as it was before the fast retransmission, of which only what is not SACKed is in the pipe.
             self._proportional(s, pipe - board.retransmitted_unsacked if self.first else pipe)
             self.prr_out += self.first
             self.first = 0

@@ -87,7 +87,7 @@ class Delay(LinkPlugin):
 
         read, write, used = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         m.d.comb += used.eq(write - read)
-        # Decided in the tick in which the cell came in; its words come out of the first half in the next
+        # Decided in the tick in which the cell arrived; its words come out of the first half in the next
         keeps, due = Signal(), Signal(TIME_BITS)
         with m.If(taken):
             m.d.sync += [keeps.eq(~used[-1] & ~gone), due.eq(link.time.now + s.delay - 1)]

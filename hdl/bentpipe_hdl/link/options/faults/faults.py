@@ -43,11 +43,11 @@ class Faults:
     Attributes
     ----------
     bad : Signal
-        The state in which the tick's cell comes.
+        The state in which the tick's cell arrives.
     acts : Value
         Cells may be lost, or are of the bad state, or lead to it.
     due, works : Value
-        When the state ends, ``NEVER`` if cells end it; it is to begin anew, or (narrow) a length is being drawn.
+        When the state ends, ``NEVER`` if cells end it; it is to begin again, or (narrow) a length is being drawn.
     """
 
     def __init__(self, m: Module, slot: Slot, csr: CsrMap, time: In(TimeSignature())):

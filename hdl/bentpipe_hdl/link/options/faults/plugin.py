@@ -10,7 +10,7 @@ __all__ = ["PLUGIN"]
 
 
 class Faults(LinkPlugin):
-    """The link's output ``gone_why``: why the cell that came with the tick is gone, if it is, the place in
+    """The link's output ``gone_why``: why the cell that arrived with the tick is gone, if it is, the place in
     ``registers.GONE``; registered."""
 
     @staticmethod

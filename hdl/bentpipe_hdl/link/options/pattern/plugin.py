@@ -9,8 +9,8 @@ __all__ = ["PLUGIN"]
 
 
 class Pattern(LinkPlugin):
-    """Lose the first ``PATTERN_LOST`` of each ``PATTERN_OF`` cells. Every cell that comes in is counted, also one that
-    another plugin takes out, which is lost for that plugin's reason. A write of a register keeps the count."""
+    """Lose the first ``PATTERN_LOST`` of each ``PATTERN_OF`` cells. Every cell that arrives is counted, also one
+    that another plugin takes out, which is lost for that plugin's reason. A write of a register keeps the count."""
 
     lets_pass = False
 

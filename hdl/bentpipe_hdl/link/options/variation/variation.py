@@ -16,7 +16,7 @@ class Variation:
 
     8 bits of the generator's state pick a row of the table ``VARIATION``, and 16 bits a place between this row and the
     next: the inverse of the distribution, straight between ``POINTS`` points. With probability ``VARIATION_EARLY`` the
-    cell takes no additional delay instead. The generator moves on with each cell that comes in.
+    cell takes no additional delay instead. The generator moves on with each cell that arrives.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ from bentpipe_hdl.slot import Slot
 __all__ = ["COUNTERS", "NicCredits"]
 
 COUNTERS = ("came", "bad", "probes", "holds", "late")
-"""Credit cells that came; those of them that can't be read; probes sent; how often a VC had to wait for credit; credit
-cells that came before the last one was taken."""
+"""Credit cells that arrived; those of them that cannot be read; probes sent; how often a VC had to wait for credit;
+credit cells that arrived before the last one was taken."""
 
 LOOK = 1
 """Narrow: the clock in which the tick's VC is there."""

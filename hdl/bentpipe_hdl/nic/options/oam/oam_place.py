@@ -44,14 +44,14 @@ class OamPlace(wiring.Component):
     now, i : In
         The present tick, and the cells as they come.
     takes, header, of : In
-        The tick's cell is an OAM cell of a known VC; its header; that. Narrow: there from clock 7 on, to the commit.
+        The tick's cell is an OAM cell of a known VC; its header; that. Narrow: valid from clock 7 on, to the commit.
     full, vc, pti, tick, payload : Out
         A cell is there; its VC and PTI; the tick in which it came; at 416 bits its 48 octets.
     at : In(range(12)), word : Out(32)
         At 32 bits: one of the words of which they are, in the same clock.
     take : In
-        The host has it: the place is free in the next clock, and for a cell that comes in a tick that begins with this
-        one.
+        The host has it: the place is free in the next clock, and for a cell that arrives in a tick that begins with
+        this one.
     oam_taken, oam_lost : Out
         ``COUNTERS``. They wrap at 2**32.
     busy : Out

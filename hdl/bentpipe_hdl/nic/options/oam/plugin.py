@@ -12,7 +12,7 @@ __all__ = ["PLUGIN"]
 class Oam(NicPlugin):
     """The interface's ports for it: ``post_single``: the post is a single cell, whose length means nothing; ``fetch``
     asks for its 48 octets with ``fetch_single``, and ``cell_pti`` has to be there with them, until the next ``fetch``;
-    ``done`` is of it with ``done_single``. ``oam_…``: an OAM cell that came, as of :class:`.oam_place.OamPlace`."""
+    ``done`` is of it with ``done_single``. ``oam_…``: an OAM cell that arrived, as for :class:`.oam_place.OamPlace`."""
 
     arguments = {"pacer": {"singles": True}, "segmenter": {"singles": True}}  # noqa: RUF012
 

@@ -28,10 +28,10 @@ COPIED = VcField("copied", Frame, "state")
 class MulticastReplicator(wiring.Component):
     """The replicator: it keeps the cells of VCs with leaves, and offers one copy for each leaf.
 
-    A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that comes for
-    a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for the
-    one after, until a VC has no next. Then the second in the FIFO has its turn: N leaves take N ticks in which a cell
-    is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
+    A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that arrives
+    for a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for
+    the one after, until a VC has no next. Then the second in the FIFO has its turn: N leaves take N ticks in which a
+    cell is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
 
     **No room.** A cell that finds the FIFO full is refused, for all leaves; in VCs with PPD or EPD all of its frame is
     (:mod:`bentpipe_hdl.switch.core.frame_discard`). What leaves in the same tick does not make room yet.
@@ -60,7 +60,7 @@ class MulticastReplicator(wiring.Component):
     arrives, vc, user, last, framed, state : In
         The cell; frames count for its VC; the VC's state. While ``arrives`` is low, outputs are 0 on the wide datapath.
     refuse, new_state : Out
-        There is no room for it. Narrow: there from clock ``ARRIVAL + 2`` on.
+        There is no room for it. Narrow: valid from clock ``ARRIVAL + 2`` on.
     seen : In
         Commit: the cell is one of a known VC, and not discarded by others before.
     header : In
@@ -134,7 +134,7 @@ class MulticastReplicator(wiring.Component):
         self.rows = rows = slot.store("roots", row, self._cells)
         table.write(self.entry_vc, self.entry, self.entry_en, clear=(self.clearing, self.clear, 0))
 
-        # The cell that comes: is it to be copied, and is there room?
+        # The cell that arrives: is it to be copied, and is there room?
         state, new_state = self.state, self.new_state
         full, finds_none, rest, its = Signal(), Signal(), Signal(), Signal(self._entry)
         framed = self.framed & self.user

@@ -122,7 +122,7 @@ class MessageQueue(wiring.Component):
     take : In
         It leaves.
     data_busy, data_changes, data_begins, data_still_busy : In; busy, changes, begins, still_busy : Out
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
     """
 
     def __init__(self, slot: Slot, *, vcs: int, ports: int):

@@ -25,7 +25,7 @@ class SlotTimer(wiring.Component):
     slot0, cycle0 … : In
         Of a port: a slot, and three frames, in ticks with 16 fraction bits; slot 0: no frames.
     ripe : In
-        A bit a port: it has a cell that could leave, but for the slot.
+        A bit a port: it has a cell that could leave, except for the slot.
     serve, port : In
         A port sends now.
     stalled, still_stalled, changes : Out

@@ -44,7 +44,7 @@ class Histograms(wiring.Component):
     goes, d_vc, d_port : In
         A cell goes now: its VC, and the port.
     head : In
-        Its place. Narrow: there from clock ``at`` on.
+        Its place. Narrow: valid from clock ``at`` on.
     vc_index, port_index : In
         Software reads: by ``vc << BIN_BITS | bin``, or by port.
     vc_queues, port_queues, vc_delays, port_delays : Out

@@ -44,7 +44,7 @@ MOST_VCS: Final = 1024
 """That a switch with OAM may be built for: its tables have place for no more."""
 
 ABSENT: Final = 6
-"""Scans that age after which no AIS or RDI cell has come for long enough: 2.5 to 3 s of half seconds (I.610 clauses
+"""Scans that age after which no AIS or RDI cell has arrived for long enough: 2.5 to 3 s of half seconds (I.610 clauses
 9.2.1.1 and 9.2.2.1: 2.5 s, give or take 0.5 s)."""
 
 SILENT: Final = 7
@@ -173,7 +173,7 @@ def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:
     Raises
     ------
     ValueError
-        The VC doesn't pass its segment, or not in that order.
+        The VC does not pass its segment, or not in that order.
     """
     checks, segment = given.check != "none", given.segment
     first, last = 0, len(switches) - 1

@@ -48,7 +48,7 @@ State = data.StructLayout(
         "rdi": 3,
         "segment_idle": 3,  # scans without a sign of continuity in a row; SILENT of them: loss of continuity
         "end_idle": 3,
-        "segment_checked": 1,  # a CC cell came since the last scan
+        "segment_checked": 1,  # a CC cell arrived since the last scan
         "end_checked": 1,
         "seen": 1,  # as of the last scan: `Activity.seen`
         "sent": 1,  # as of the last continuity check
@@ -60,13 +60,13 @@ State = data.StructLayout(
 """Of a VC: written when something of it was heard, and when it is scanned."""
 
 Activity = data.StructLayout({"seen": 1, "sent": 1})
-"""Of a VC: other than in its `State`, if a user cell came since, or was queued. Written when a user cell comes."""
+"""Of a VC: other than in its `State`, if a user cell arrived since, or was queued. Written when a user cell arrives."""
 
 SECOND = 2
 """Scans in a second."""
 
 _IDLE = {"segment_idle": ("segment_checked", "segment_sink"), "end_idle": ("end_checked", "end_sink")}
-"""Of a `State`: what counts scans without a sign of continuity, what says that a CC cell came; who watches it."""
+"""Of a `State`: what counts scans without a sign of continuity, what says that a CC cell arrived; who watches it."""
 
 _CAME = ("came_oam", "came_user", "came_segment", "came_outside", "came_ends", "came_loops")
 

@@ -67,7 +67,7 @@ class PoliceSettings(ContractSettings):
 
 
 class Police(Option):
-    """VCs are held to contracts: cells that don't conform are discarded or tagged."""
+    """VCs are held to contracts: cells that do not conform are discarded or tagged."""
 
     name = "police"
     bit = 5

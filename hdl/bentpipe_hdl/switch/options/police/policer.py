@@ -61,7 +61,7 @@ class Policer(wiring.Component):
     arrives, vc, clp, user, last, state : In
         A cell, its VC's state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
     discard, new_clp, new_state : Out
-        Narrow: there from clock ``CONTRACT + 3`` on.
+        Narrow: valid from clock ``CONTRACT + 3`` on.
     seen : In
         Commit: the cell is one of a known VC.
     clearing, clear : In
@@ -123,7 +123,7 @@ class Policer(wiring.Component):
             limits[k].write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
         state, new_state = self.state, self.new_state
         asked, objects, counts = Signal(BUCKETS), Signal(BUCKETS), Signal(BUCKETS)
-        hard, tags = Signal(BUCKETS), Signal()  # that object and don't tag; the cell is tagged
+        hard, tags = Signal(BUCKETS), Signal()  # that object and do not tag; the cell is tagged
         framed, dropped, rest, goes_on = Signal(), Signal(), Signal(), Signal()
         dues = []
         contracts = [Signal(self._rate, name=f"contract{k}") for k in range(BUCKETS)]

@@ -51,7 +51,7 @@ class RateController(wiring.Component):
     -------
     now : In
     period0 … : In
-        Ports' periods where they aren't reactive: ticks, 16 fraction bits.
+        Ports' periods where they are not reactive: ticks, 16 fraction bits.
     cell0 … : In
         Ticks that a cell takes at capacity 1, 16 fraction bits.
     low0, high0, up0, down0, floor0, ceiling0, initial0, interval0, weight0 … : In
@@ -64,7 +64,8 @@ class RateController(wiring.Component):
     serve, port : In
         A cell leaves this port now, and takes its line.
     periods0 … : Out
-        The port's period for a cell that leaves now, but for ``carry``, of the port that is served: 2**-16 ticks more.
+        The port's period for a cell that leaves now, except for ``carry``, of the port that is served: 2**-16 ticks
+        more.
     reactive, stalled : Out
         A bit a port.
     changes : Out
@@ -217,7 +218,7 @@ class RateController(wiring.Component):
                 carried[its_port].eq(0),
             ]
 
-        # Control is written: the port begins anew, and a look at it that is under way counts no more
+        # Control is written: the port begins again, and a look at it that is under way counts no more
         initial, least, most = (
             Array(getattr(self, name))[self.control_port] for name in ("initial", "floor", "ceiling")
         )
@@ -228,7 +229,7 @@ class RateController(wiring.Component):
                 begins_with = Mux(initial > most, most, Mux(initial < least, least, initial))
                 m.d.sync += capacities[self.control_port].eq(begins_with)
 
-        # A cell leaves: what the division left over goes on with its port
+        # A cell leaves: what the division left over continues its port
         carries, counts = Signal(), Signal()
         with slot.only(self.serve):
             m.d.comb += counts.eq(slot.settle(self.reactive.bit_select(self.port, 1), "counts_held"))

@@ -42,7 +42,7 @@ _POWERS = [round(ONE * 2 ** (-i / _STEP)) for i in range(_STEP + 1)]
 """Powers of 1/2, between which is interpolated: to 1e-6 of them."""
 
 PORT = 9
-"""Narrow: the clock from which the port of the cell that comes is there."""
+"""Narrow: the clock from which the port of the cell that arrives is there."""
 
 DECAYED = 8
 """Narrow: the clock from which an average after an idle time is there."""
@@ -92,7 +92,7 @@ class RandomEarlyDetection(wiring.Component):
     the exact one, with ``spread`` the largest difference of queue and average.
 
     On the narrow datapath the verdicts on the frame that may come next are made during a tick, before its port is
-    known: for the port to which the last cell came, and for that from which the last one left. Settings that are
+    known: for the port to which the last cell arrived, and for that from which the last one left. Settings that are
     written while frames are queued there hold from the port's next cell on.
 
     Parameters
@@ -381,7 +381,7 @@ class RandomEarlyDetection(wiring.Component):
         self._judged(m, counts, above=above, over=over, hit=hit, average=average, draw=draw, idle=idle, keeps=Const(0))
         self._idle_since(m, counts, idle)
 
-    # The narrow datapath: in turns, for the port to which a cell came last and that from which one left last
+    # The narrow datapath: in turns, for the port to which a cell arrived last and that from which one left last
 
     def _narrow(self, m, slot, counts):
         came, left = Signal.like(self.port), Signal.like(self.port)

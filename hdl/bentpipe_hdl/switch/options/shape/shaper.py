@@ -1,4 +1,4 @@
-"""Shaping at a switch's output: a VC's cell doesn't go before its contract lets it (I.371; TM 4.1)."""
+"""Shaping at a switch's output: a VC's cell does not go before its contract lets it (I.371; TM 4.1)."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -28,7 +28,7 @@ class Shaper(wiring.Component):
     A VC with cells is in its port's round as ever. In its turn it is asked when its next cell may go; if that is later,
     it goes to the end of the round without a cell. A port all of whose VCs have been asked so, one after the other,
     sleeps until the first of them may send, or until another VC joins its round; a port that asks goes behind those
-    that don't. So a cell goes in the first tick in which it conforms if its VC is alone at its port, and if not, at
+    that do not. So a cell goes in the first tick in which it conforms if its VC is alone at its port, and if not, at
     most as many ticks later as the port's round has VCs, and other ports send.
 
     Parameters
@@ -44,12 +44,12 @@ class Shaper(wiring.Component):
         Writes I, or L, of bucket ``index % 2`` of VC ``index // 2``.
     now : In
     serve, port, vc : In
-        A port has its turn now, which, and the VC whose turn it is there; narrow: the VC is there from clock
+        A port has its turn now, which, and the VC whose turn it is there; narrow: the VC is valid from clock
         ``DEPARTURE`` on.
     gone : In
         The VC is there no more: its cells are not held.
     held : Out
-        The VC's cell may not go yet. Narrow: there from clock ``DEPARTURE + 3`` on.
+        The VC's cell may not go yet. Narrow: valid from clock ``DEPARTURE + 3`` on.
     members, stays : In
         How many VCs are in the round of ``port``; the VC stays in it after its turn, if it is held.
     sent : In

@@ -45,7 +45,7 @@ class VirtualClock(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, rejoin, rejoin_port, changes, begins, still_busy
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`; the VC that is served stays at
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`; the VC that is served stays at
         its port, whatever ``rejoin_port`` is.
     now : In
     period_vc, period, period_en : In

@@ -22,7 +22,7 @@ def paths_of(vcs: int) -> int:
 
 
 class VirtualPaths(Option):
-    """Virtual path connections: what comes with their VPI goes on with another, and with the VCI that it has."""
+    """Virtual path connections: what comes with their VPI continues another, and with the VCI that it has."""
 
     name = "vp"
     bit = 15

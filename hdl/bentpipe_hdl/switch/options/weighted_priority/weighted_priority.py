@@ -43,19 +43,19 @@ class WeightedPriorityScheduler(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, changes, begins, still_busy
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`.
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`.
     rejoin, rejoin_port : In
         The VC that is served has cells beyond the one that leaves. If it was a cell's turn, that changes nothing.
     fifo : In
         A bit a port: it is a FIFO port. This and the following only with ``places``.
     queued, empty, cell : In
         A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty``
-        is there from clock 9 on.
+        is valid from clock 9 on.
     kept, new_kept : In, Out
         What is kept of that VC (a :class:`~bentpipe_hdl.switch.core.vc_table.VcField`
         of the row that is written when a cell is queued).
     joins_at : Out
-        The port of the list that is joined; ``join_port`` where it isn't kept.
+        The port of the list that is joined; ``join_port`` where it is not kept.
     share_vc, share, share_en : In
         Software writes a VC's weight and priority. Only with ``weighted`` or ``priorities``.
     """
