@@ -16,7 +16,7 @@ class Arrival:
     Parameters
     ----------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     i : CellSignature interface
 
     Attributes

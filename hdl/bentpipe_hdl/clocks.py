@@ -28,9 +28,9 @@ class Clocks:
     clock after its input. A register that :meth:`holds` is valid from the clock given there. What any other register or
     memory takes must be valid in the clock of the strobe that enables it; without a strobe, in every clock.
 
-    A register that the commit or a later strobe writes has the next tick's value after that strobe. So a value taken by
-    a strobe after the commit must not depend on such a register: it has to be kept before (:meth:`Slot.settle`). A
-    register that :meth:`holds` is exempt, unless it names its last clock.
+    A register that the commit or a later strobe writes has the next tick's value after that strobe. So a value taken
+    by a strobe after the commit must not depend on such a register: it has to be kept before
+    (:meth:`TickSchedule.pipe`). A register that :meth:`holds` is exempt, unless it names its last clock.
     """
 
     def __init__(self):
@@ -79,7 +79,7 @@ class Clocks:
         for domain, targets, sources, conditions in assignments(fragment):
             for signal in targets:
                 if signal in self._following and conditions:
-                    raise ClockError(f"{signal.name} settles only under a condition")
+                    raise ClockError(f"{signal.name} follows its input only under a condition")
                 if domain == "comb":
                     chosen.append((signal.name, sources))
                 if domain == "comb" or signal in self._following:

@@ -18,7 +18,7 @@ class Generations:
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     name : str
     vcs : int
     index, en : Value
@@ -43,7 +43,7 @@ class Generations:
     def look(self, vc, *, at, to):
         """Return ``(number, current)``: the number of ``vc``, and whether its state is from after its last set-up.
 
-        ``at`` and ``to`` are as for :meth:`~.slot.Store.read`.
+        ``at`` and ``to`` are as for :meth:`~.tick_schedule.Store.read`.
         """
         number = self._numbers.read(vc, at=at, to=f"{to}_number")
         return number, number == self._seen.read(vc, at=at, to=f"{to}_seen")

@@ -57,7 +57,7 @@ class Reassembler(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     width : int
     vcs : int
@@ -145,7 +145,7 @@ class Reassembler(wiring.Component):
             state.eq(kept),
             user.eq(~self.header.pti[2]),
             last.eq(self.header.pti[0]),
-            over.eq(slot.settle(state.over | (state.cells >= limit), "rx_over")),
+            over.eq(slot.pipe(state.over | (state.cells >= limit), "rx_over")),
         ]
         with m.If(~current):  # the VC has been set up since
             m.d.comb += [state.crc.eq(INIT), state.cells.eq(0), state.over.eq(0)]
@@ -217,7 +217,7 @@ class Reassembler(wiring.Component):
 
         # A PDU that is given up: never in a clock in which a cell ends
         swept = Signal(partial)
-        with slot.only(timer.visits):
+        with slot.gate_when(timer.visits):
             _, swept_current = setups.look(visited, at=3, to="swept")
             m.d.comb += [
                 swept.eq(partials.read(visited, at=3, to="swept_partial")),

@@ -19,7 +19,7 @@ class Segmenter(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     width : int
     vcs : int
@@ -122,7 +122,7 @@ class Segmenter(wiring.Component):
         job, last = Signal(layout), Signal()
         m.d.comb += [
             job.eq(jobs.read(vc, at=1, to="job")),
-            last.eq(slot.settle(job.left <= 40, "last_held")),
+            last.eq(slot.pipe(job.left <= 40, "last_held")),
             self.last.eq(last if alone is None else last & ~alone),
         ]
         changed, sending = Signal(), Signal()

@@ -19,7 +19,7 @@ class ReassemblyTimer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
 
@@ -76,7 +76,7 @@ class ReassemblyTimer(wiring.Component):
         begun = Signal(range(self.vcs + 1))  # PDUs
         visit = self.visit
         pace, step = self.timeout[(self.vcs - 1).bit_length() + 2 :], Signal(TIMEOUT_BITS)
-        m.d.comb += step.eq(slot.settle(Mux(pace == 0, 1, pace), "step_held", since=0))
+        m.d.comb += step.eq(slot.pipe(Mux(pace == 0, 1, pace), "step_held", since=0))
 
         with m.If(self.opens):
             m.d.sync += begun.eq(begun + 1)
@@ -86,14 +86,14 @@ class ReassemblyTimer(wiring.Component):
             m.d.sync += begun.eq(begun - 1)
 
         on = Signal()
-        m.d.comb += on.eq(slot.settle((self.timeout != 0) & (begun != 0), "on_held"))
-        there = slot.settle((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
+        m.d.comb += on.eq(slot.pipe((self.timeout != 0) & (begun != 0), "on_held"))
+        there = slot.pipe((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
         with m.If(slot.commit), m.If(on), m.If(there):
             m.d.comb += self.visits.eq(1)
         old = Signal()
-        with slot.only(self.visits):
+        with slot.gate_when(self.visits):
             age = (now[:TIMEOUT_BITS] - starts.read(self.visited, at=3, to="start"))[:TIMEOUT_BITS]
-            m.d.comb += old.eq(self.open & (~self.current | slot.settle(age >= self.timeout, "aged")))
+            m.d.comb += old.eq(self.open & (~self.current | slot.pipe(age >= self.timeout, "aged")))
         with m.If(self.visits), m.If(~(old & self.arrives)):  # else once more in the next tick
             m.d.sync += [self.visited.eq(self.visited + 1), visit.eq(due_tick((now + step)[:TIME_BITS]))]
             with m.If(old):
@@ -102,5 +102,5 @@ class ReassemblyTimer(wiring.Component):
                     m.d.comb += self.expires.eq(1)
         with m.If(self.gives_up):
             m.d.sync += begun.eq(begun - 1)
-        m.d.comb += self.due.eq(slot.settle(Mux(on, visit, NEVER), "due_held"))
+        m.d.comb += self.due.eq(slot.pipe(Mux(on, visit, NEVER), "due_held"))
         return m

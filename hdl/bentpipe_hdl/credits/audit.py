@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import NEVER, TIME_BITS, due_tick
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 
 __all__ = ["STEP_BITS", "CreditAudit"]
 
@@ -33,7 +33,7 @@ class CreditAudit(wiring.Component):
         Due tick.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot = slot
         vc = range(vcs)
         self.on, self.visit = Signal(), Signal(TIME_BITS)
@@ -57,7 +57,7 @@ class CreditAudit(wiring.Component):
         slot, now, on, visit = self._slot.within(m), self.now, self.on, self.visit
         slot.with_commit(self.starts)
         goes_on, following = Signal(), Signal(TIME_BITS)
-        there = slot.settle((visit + ~now)[:TIME_BITS][STEP_BITS:].any(), "visit_there")  # not to come any more
+        there = slot.pipe((visit + ~now)[:TIME_BITS][STEP_BITS:].any(), "visit_there")  # not to come any more
         m.d.comb += [
             self.wants.eq(on & there),
             self.visits.eq(self.wants & self.may),

@@ -67,7 +67,7 @@ class MessageReceiver(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width : int
     ports : int
 

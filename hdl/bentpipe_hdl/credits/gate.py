@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import COUNT_BITS
 
 __all__ = ["CreditGate", "believed", "may_send"]
@@ -32,7 +32,7 @@ class CreditGate(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
     at : (int, int, int)
         Narrow: the clocks in which ``looked``, ``departing`` and ``arriving`` are taken.
@@ -59,7 +59,7 @@ class CreditGate(wiring.Component):
         A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
+    def __init__(self, slot: TickSchedule, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
         self._slot, self._vcs, self._at, self._count_bits = slot, vcs, at, count_bits
         vc, count = range(vcs), count_bits
         asked = {}
@@ -87,13 +87,13 @@ class CreditGate(wiring.Component):
         self.store = store = slot.store("freed", bits, self._vcs, block=True)
         m.d.comb += self.freed.eq(store.peek(self.freed_of))
         now, takes = Signal(bits), Signal()
-        with slot.only(self.looks):
+        with slot.gate_when(self.looks):
             before = store.read(self.looked, at=self._at[0], to="looked_freed")
             m.d.comb += [
-                takes.eq(slot.settle(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
+                takes.eq(slot.pipe(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
                 now.eq(Mux(takes, self.count, before)),
                 self.looked_may.eq(
-                    slot.settle(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
+                    slot.pipe(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
                 ),
                 self.outstanding.eq((self.looked_share != 0) & (self.looked_sent != now)),
             ]
@@ -106,9 +106,9 @@ class CreditGate(wiring.Component):
             ("arriving", self._at[2], self.arrives, 0),
         ):
             vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("", "_sent", "_share"))
-            with slot.only(wanted):
+            with slot.gate_when(wanted):
                 kept = store.read(vc, at=at, to=f"{name}_freed")
-                told = slot.settle(takes & (self.looked == vc), f"{name}_told")
+                told = slot.pipe(takes & (self.looked == vc), f"{name}_told")
                 may = may_send(sent + more, Mux(told, self.count, kept), share, bits)
-                m.d.comb += getattr(self, f"{name}_may").eq(slot.settle(may, f"{name}_may_held"))
+                m.d.comb += getattr(self, f"{name}_may").eq(slot.pipe(may, f"{name}_may_held"))
         return m

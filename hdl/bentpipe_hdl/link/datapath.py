@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal, Value
 from bentpipe_hdl.cell import CellHeader
 from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver
 from bentpipe_hdl.link.errors import LinkErrors
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELL_BITS", "ERRORS_A_CELL", "Datapath", "Offer"]
 
@@ -72,7 +72,7 @@ class Datapath:
 
     later = None
 
-    def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors, offer: Offer | None = None):
+    def __init__(self, link, m: Module, slot: TickSchedule, errors: LinkErrors, offer: Offer | None = None):
         self.link, self.m, self.slot, self.errors, self.offer = link, m, slot, errors, offer
         self.damage()
         self.carried = self.taken

@@ -147,7 +147,7 @@ class LinkErrors:
         if self.bad is None:
             return values[0]
         chosen = Signal.like(values[0], name=f"{name}_chosen")
-        with slot.only(taken):
+        with slot.gate_when(taken):
             m.d.comb += chosen.eq(of_state(self.bad, values))
         return chosen
 

@@ -12,7 +12,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bit_errors import GAP_BITS, LOG_BITS
-from ..slot import FACTOR_BITS
+from ..tick_schedule import FACTOR_BITS
 
 __all__ = ["Gap", "inject", "xorshift"]
 

@@ -17,7 +17,7 @@ from bentpipe_hdl.link.narrow import NarrowDatapath
 from bentpipe_hdl.link.options import shape_of
 from bentpipe_hdl.link.options.plugin import plugins_of
 from bentpipe_hdl.link.wide import WideDatapath
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELL_BITS", "ERRORS_A_CELL", "Link"]
 
@@ -99,7 +99,7 @@ class Link(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=12)
+        slot = TickSchedule(m, self.time, self.width, commit=12)
         csr = CsrMap(m, self.csr, self.registers)
         plugins = plugins_of(self.options)
         for plugin in plugins:

@@ -16,8 +16,8 @@ from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.steady import decides, settled
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.pacer import Pacer
 
 __all__ = ["NicCore"]
@@ -49,7 +49,7 @@ class NicCore:
     """
 
     m: Module
-    slot: Slot
+    slot: TickSchedule
     csr: CsrMap
     nic: Any
     pacer: Any
@@ -68,7 +68,9 @@ class NicCore:
     arrives: Any = None
 
     @classmethod
-    def of(cls, m: Module, slot: Slot, csr: CsrMap, nic: Any, arguments: Mapping[str, Mapping[str, Any]]) -> Self:
+    def of(
+        cls, m: Module, slot: TickSchedule, csr: CsrMap, nic: Any, arguments: Mapping[str, Mapping[str, Any]]
+    ) -> Self:
         """Make the parts of an interface, with further ``arguments`` for some."""
         vcs, tables = nic.vcs, CrcTables() if slot.wide else None
         m.submodules.pacer = pacer = Pacer(slot, vcs=vcs, **arguments.get("pacer", {}))
@@ -153,9 +155,9 @@ class NicCore:
         arrival = self.arrival = Arrival(m, slot, nic.i)
         lookup = Lookup(m, slot, csr, vcs=nic.vcs, ports=1, nni=csr.setting("nni"))
         self.arrives = arrives = arrival.there & ~self.clearing
-        with slot.only(arrives):
+        with slot.gate_when(arrives):
             known, vc = lookup.find(arrival.header, Signal(0))
-            m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
+            m.d.comb += [rx.known.eq(slot.pipe(known, "rx_found")), rx.vc.eq(slot.pipe(vc, "rx_found_vc"))]
         for plugin in plugins:
             plugin.receive(m, csr, self)
         elsewhere = [plugin.takes for plugin in plugins if plugin.takes is not None]

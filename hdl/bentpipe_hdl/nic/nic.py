@@ -15,7 +15,7 @@ from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nic.core import NicCore
 from bentpipe_hdl.nic.options import options_of
 from bentpipe_hdl.nic.options.plugin import plugins_of
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Nic"]
 
@@ -129,7 +129,7 @@ class Nic(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=11)
+        slot = TickSchedule(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
         plugins, arguments = plugins_of(self.options), {}
         for plugin in plugins:

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import WORDS_A_CELL, CellSignature
 from ..crc10 import CRC10_BITS, crc10_holds, crc10_word
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import FAULT_MANAGEMENT, LOOPBACK, NOT_LOOPED
 
 __all__ = ["LOCATION_BITS", "TAG_BITS", "OamReceiver", "Said"]
@@ -32,7 +32,7 @@ class OamReceiver(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width : int
     ports : int
 
@@ -53,7 +53,7 @@ class OamReceiver(wiring.Component):
         commit.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int):
         self._slot = slot
         super().__init__(
             {
@@ -79,7 +79,7 @@ class OamReceiver(wiring.Component):
     def _wide(self, m, slot):
         payload, said = self.i.payload, Signal(Said)
         at, source = payload[48:176], payload[176:304]
-        with slot.only(self.looks):
+        with slot.gate_when(self.looks):
             m.d.comb += [
                 said.function.eq(payload[:4]),
                 said.fault.eq(payload[4:8] == FAULT_MANAGEMENT),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..cell import WIDE, WORDS_A_CELL, CellSignature
 from ..crc10 import CRC10_BITS, crc10_cell, crc10_word
 from ..crc10_octets import crc10
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import AIS, CONTINUITY_CHECK, FAULT_MANAGEMENT, LOOPBACK, PAYLOAD_OCTETS, RDI, UNUSED
 from .receiver import LOCATION_BITS, TAG_BITS
 
@@ -55,7 +55,7 @@ class OamSender(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports : int
 
     Members
@@ -78,7 +78,7 @@ class OamSender(wiring.Component):
         Narrow: 0 but while words are asked for, then 1 to 11 in consecutive clocks; the word two clocks later.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int):
         self._slot = slot
         wide = width == WIDE
         super().__init__(
@@ -121,7 +121,7 @@ class OamSender(wiring.Component):
     def _wide(self, m, slot):
         store = slot.store("returns", 384, PLACES)
         store.write(self.to, self.i.payload, self.takes)
-        with slot.only(self.wants):
+        with slot.gate_when(self.wants):
             with m.If(self.kind == Kind.RETURN):
                 m.d.comb += self.payload.eq(store.read(self.source) ^ Const(_looped(), 384))
             with m.Else():

@@ -13,7 +13,6 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS, WIDE, check_width, earlier, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.core.core import Build, Core
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
@@ -21,6 +20,7 @@ from bentpipe_hdl.switch.options import options_of
 from bentpipe_hdl.switch.options.plugin import Plugins
 from bentpipe_hdl.switch.path import CellPath, arrive, leave
 from bentpipe_hdl.switch.registers import REASON_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Switch"]
 
@@ -128,7 +128,7 @@ class Switch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=COMMIT)
+        slot = TickSchedule(m, self.time, self.width, commit=COMMIT)
         csr = CsrMap(m, self.csr, self.registers)
         settings = {name: csr.setting(name) for name in SETTINGS}
         build = Build(m, slot, csr, self.time.now, self.width, self.vcs, self.cells, self.ports, settings)

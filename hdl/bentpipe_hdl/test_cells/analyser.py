@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, due_tick
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 from .cells import STAMP_BITS
 from .generator import COUNT_BITS
@@ -50,7 +50,7 @@ class TestCellAnalyser(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
         Of the node.
 
@@ -80,7 +80,7 @@ class TestCellAnalyser(wiring.Component):
 
     __test__ = False
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot, self.classes = slot, classes_of(vcs)
         super().__init__(
             {
@@ -120,7 +120,7 @@ class TestCellAnalyser(wiring.Component):
         self._block = SimpleNamespace(errored=Signal(17), lost=Signal(17), misinserted=Signal(32))
         self._has_reference = Signal()
         classes, counted = slot.store("classes", 32, self.classes, block=True), Signal()
-        with slot.only(self.valid):
+        with slot.gate_when(self.valid):
             found = self._place(m, slot)
             blocks = self._blocks(m, slot, found)
             delay = self._delay(m, slot, classes)
@@ -160,15 +160,15 @@ class TestCellAnalyser(wiring.Component):
 
     @staticmethod
     def _stages(m, slot):
-        """Return ``stage(value, name)``, which is :meth:`~bentpipe_hdl.slot.Slot.settle`, and ``named(value, name)``.
-        Both give a signal: what is no signal is built again wherever it is used."""
+        """Return ``stage(value, name)``, which is :meth:`~bentpipe_hdl.tick_schedule.TickSchedule.pipe`, and
+        ``named(value, name)``. Both give a signal: what is no signal is built again wherever it is used."""
 
         def named(value, name):
             signal = Signal.like(value, name=name)
             m.d.comb += signal.eq(value)
             return signal
 
-        return (named if slot.wide else slot.settle), named
+        return (named if slot.wide else slot.pipe), named
 
     def _start(self, m):
         m.d.sync += [

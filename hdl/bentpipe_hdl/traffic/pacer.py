@@ -77,7 +77,7 @@ class LineClock(wiring.Component):
         free = slot.hold(behind[AHEAD_BITS:].any(), tick, "line_free", since=1)
         late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it is not this tick
         m.d.comb += self.free.eq(free)
-        with slot.only(self.sends):
+        with slot.gate_when(self.sends):
             m.d.comb += after.eq(Mux(late, Cat(Const(0, FRACTION_BITS), now), following) + self.period)
         with m.If(slot.commit if slot.wide else slot.clock(2)), m.If(self.sends):
             m.d.sync += following.eq(after)
@@ -89,7 +89,7 @@ class LineClock(wiring.Component):
         else:
             slot.clocks.holds(then, 3)
         past = (then + ~now)[:TIME_BITS][AHEAD_BITS:].any()
-        m.d.comb += self.soonest.eq(slot.settle(Mux(past, (now + 1)[:TIME_BITS], then), "soonest_held"))
+        m.d.comb += self.soonest.eq(slot.pipe(Mux(past, (now + 1)[:TIME_BITS], then), "soonest_held"))
         with m.If(self.starts):
             m.d.sync += following.eq(Cat(Const(0, FRACTION_BITS), now))
         return m
@@ -134,7 +134,7 @@ class FramedLine(wiring.Component):
         begins = Mux(grid.reached, grid.following, grid.at)[FRACTION_BITS:]
         m.d.comb += [
             self.free.eq(grid.reached),
-            self.soonest.eq(slot.settle(begins, "soonest_held")),
+            self.soonest.eq(slot.pipe(begins, "soonest_held")),
             self.end.eq(grid.end),
             self.due.eq(due_tick(grid.at[FRACTION_BITS:])),
         ]
@@ -158,7 +158,7 @@ class Pacer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
     sustained : bool
@@ -318,7 +318,7 @@ class Pacer(wiring.Component):
             period.eq(periods.read(vc, at=1, to="tx_period")),
         ]
         start = (now - Mux(sends, self.tolerance, 0))[:KEY_TICKS]  # a cell's next is reckoned from here on
-        earliest = slot.settle(Cat(Const(0, FRACTION_BITS), start), "earliest")
+        earliest = slot.pipe(Cat(Const(0, FRACTION_BITS), start), "earliest")
         lag = Signal(KEY_BITS)
         comes, keeps, accepts, key = Signal(), Signal(), Signal(), Signal(KEY_BITS)
         after, longest = self._second(m, slot, fetched_vc, period, current) if self._sustained else (None, period)
@@ -337,14 +337,14 @@ class Pacer(wiring.Component):
         if after is not None:
             step = Mux(sends, period, 0)
             kept, anew = (
-                slot.settle((base + step)[:KEY_BITS], name) for base, name in ((leaf.key, "kept"), (earliest, "anew"))
+                slot.pipe((base + step)[:KEY_BITS], name) for base, name in ((leaf.key, "kept"), (earliest, "anew"))
             )
             first = Signal(KEY_BITS)
-            m.d.comb += [first.eq(Mux(slot.settle(keeps, "keeps"), kept, anew)), key.eq(first)]
+            m.d.comb += [first.eq(Mux(slot.pipe(keeps, "keeps"), kept, anew)), key.eq(first)]
             with m.If(sends & after.valid & ~(after.time[:KEY_BITS] - first)[KEY_BITS - 1]):
                 m.d.comb += key.eq(after.time)
         else:
-            m.d.comb += key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
+            m.d.comb += key.eq(Mux(slot.pipe(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
         m.d.comb += self.accepts.eq(accepts if slot.wide else slot.hold(accepts, slot.clock(3), "accepts", since=4))
         changes, changed, stays = self.changes, Signal(), ~(sends & self.last)
         if self._singles:
@@ -391,7 +391,7 @@ class Pacer(wiring.Component):
                     if self._singles:
                         m.d.sync += self.fetch_single.eq(first.marks[1])
         wait, goes, decided = (
-            slot.settle(value, f"{name}_held")
+            slot.pipe(value, f"{name}_held")
             for name, value in (("gap", gap), ("eligible", eligible), ("decides", decides))
         )
         when = _next_due(slot, line.soonest, goes, wait)
@@ -436,7 +436,7 @@ class Pacer(wiring.Component):
                 rate.eq(rates.read(sender, at=0, to="sender_rate")),
                 posted.eq(rates.read(self.vc, at=1, to="posted_rate")),
             ]
-        with slot.only(self.sends & rate.enabled):
+        with slot.gate_when(self.sends & rate.enabled):
             m.d.comb += bucket.eq(buckets.read(sender, at=0, to="sender_bucket"))
             due = gcra(
                 m, slot, "sustained", _SIZES, now=self.time.now, earliest=bucket.time, started=bucket.valid,

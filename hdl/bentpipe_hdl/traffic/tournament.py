@@ -36,7 +36,7 @@ class Tournament(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
         A power of two, 2 to 4096.

@@ -156,21 +156,8 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register("skips", 0x0003, "1: idle ticks are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
             Register("scratch", 0x0006, "value for tests of the line"),
-            Register(
-                "dropped",
-                0x0005,
-                "frames that were damaged, or for which there was no place",
-                "ro",
-                width=16,
-                reset=None,
-            ),
-            Register(
-                "patch",
-                0x0100,
-                "number of the output that leads to each input, plus 1; 0: none",
-                width=8,
-                count=max(1, faces),
-            ),
+            Register("dropped", 0x0005, "frames damaged, or without a place", "ro", width=16, reset=None),
+            Register("patch", 0x0100, "output connected to each input, plus 1; 0: none", width=8, count=max(1, faces)),
             Register(
                 "wire",
                 0x0200,

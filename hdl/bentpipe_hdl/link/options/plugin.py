@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Value
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.datapath import Datapath, Offer
 from bentpipe_hdl.link.options.base import LinkOption
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["LinkPlugin", "plugins_of"]
 
@@ -55,7 +55,7 @@ class LinkPlugin:
         """Return the link's ports for the option, as members of its signature."""
         return {}
 
-    def build(self, m: Module, slot: Slot, csr: CsrMap, link: Any) -> None:
+    def build(self, m: Module, slot: TickSchedule, csr: CsrMap, link: Any) -> None:
         """Make the plugin's parts, before the errors'."""
 
     def lose(self, path: Datapath, gone: Value) -> Value:

@@ -11,10 +11,10 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import FRAME, follow_frame
 from bentpipe_hdl.switch.core.vc_table import Policy, VcField
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = [
     "Admission",
@@ -109,10 +109,10 @@ class Stage:
     fields: tuple[VcField, ...] = ()
     spares_reserved: bool = True
 
-    def prepare(self, slot: Slot) -> None:
+    def prepare(self, slot: TickSchedule) -> None:
         """Build what does not wait for cells: tables that software writes."""
 
-    def decide(self, m: Module, slot: Slot, cell: Arriving) -> Verdict:
+    def decide(self, m: Module, slot: TickSchedule, cell: Arriving) -> Verdict:
         """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
         at=ARRIVAL, to=…)``."""
         raise NotImplementedError
@@ -148,7 +148,7 @@ class EarlyPacketDiscard(Stage):
         m.d.comb += [
             queue.eq(Mux(policy.epd_own, cell.length, cell.occupancy)),
             limit.eq(Mux(policy.epd_own, policy.epd_threshold, self._threshold)),
-            above.eq(slot.settle(queue >= limit, "epd_held")),
+            above.eq(slot.pipe(queue >= limit, "epd_held")),
         ]
         drop = cell.starts & policy.epd & above
         return Verdict(drop if cell.reserved is None else drop & (policy.epd_own | ~cell.reserved))
@@ -164,7 +164,7 @@ class FullBuffer(Stage):
         self._capacity, self._reservations = capacity, reservations
 
     def decide(self, m, slot, cell):
-        full = slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
+        full = slot.pipe((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
         if self._reservations is not None:
             full = full | (~cell.reserved & Mux(cell.user, self._reservations.user_full, self._reservations.full))
         return Verdict(full)
@@ -180,7 +180,7 @@ class UserCapacity(Stage):
         self._user_capacity = user_capacity
 
     def decide(self, m, slot, cell):
-        return Verdict(cell.user & slot.settle(cell.occupancy >= self._user_capacity, "reserve_held"))
+        return Verdict(cell.user & slot.pipe(cell.occupancy >= self._user_capacity, "reserve_held"))
 
 
 class ClpThreshold(Stage):
@@ -193,7 +193,7 @@ class ClpThreshold(Stage):
         self._threshold = threshold
 
     def decide(self, m, slot, cell):
-        return Verdict(cell.decides & cell.clp & slot.settle(cell.occupancy >= self._threshold, "clp_held"))
+        return Verdict(cell.decides & cell.clp & slot.pipe(cell.occupancy >= self._threshold, "clp_held"))
 
 
 class Admission(wiring.Component):
@@ -223,7 +223,7 @@ class Admission(wiring.Component):
 
     def __init__(
         self,
-        slot: Slot,
+        slot: TickSchedule,
         *,
         vcs: int,
         count_bits: int,
@@ -268,7 +268,7 @@ class Admission(wiring.Component):
         objects, objector = Signal(), Signal(REASON_BITS)
         for stage in self._stages:
             stage.prepare(slot)
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             m.d.comb += [
                 user.eq(~self.pti[2]),
                 last.eq(self.pti[0]),

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CellBuffer"]
 
@@ -48,7 +48,7 @@ class CellBuffer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     cells, vcs : int
     at : int
         Narrow: the clock in which ``head`` is taken.
@@ -60,7 +60,7 @@ class CellBuffer(wiring.Component):
 
     def __init__(
         self,
-        slot: Slot,
+        slot: TickSchedule,
         *,
         cells: int,
         vcs: int,

@@ -14,7 +14,6 @@ from amaranth.lib import wiring
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.admission import (
     Admission,
     ClpThreshold,
@@ -32,6 +31,7 @@ from bentpipe_hdl.switch.core.port_queues import PortQueues
 from bentpipe_hdl.switch.core.port_rate_scheduler import PortRateScheduler
 from bentpipe_hdl.switch.core.round_robin import RoundRobin
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE, VcField, VcTable
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Additions", "Build", "Core"]
 
@@ -43,7 +43,7 @@ class Build:
     Members
     -------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     csr : CsrMap
     now : Value
         The present tick.
@@ -53,7 +53,7 @@ class Build:
     """
 
     m: Module
-    slot: Slot
+    slot: TickSchedule
     csr: CsrMap
     now: Value
     width: int

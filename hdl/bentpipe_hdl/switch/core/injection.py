@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NARROW, WIDE, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["InjectionMux", "OfferSignature"]
 
@@ -64,7 +64,7 @@ class InjectionMux(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports, vcs : int
     offers : int
         Parts that offer cells.
@@ -84,7 +84,7 @@ class InjectionMux(wiring.Component):
         Cells taken, modulo 2**32.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, vcs: int, offers: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int, vcs: int, offers: int):
         self._slot, self._ports = slot, ports
         super().__init__(
             {

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.steady import decides
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CATCH_UP", "PortRateScheduler", "earliest_due", "is_before"]
 
@@ -80,7 +80,9 @@ class PortRateScheduler(wiring.Component):
         tick.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, carries: bool = False, slotted: bool = False, searches: bool = False):
+    def __init__(
+        self, slot: TickSchedule, *, ports: int, carries: bool = False, slotted: bool = False, searches: bool = False
+    ):
         self._slot, self._ports, self._carries, self._slotted, self._searches = slot, ports, carries, slotted, searches
         self._stalls = carries or slotted or searches
         self._knows = slot.wide and not self._stalls
@@ -132,10 +134,10 @@ class PortRateScheduler(wiring.Component):
                 m.d.comb += decides(asks, 3, seldom=1).eq(~is_before(now, self.rest))
         else:
             m.d.comb += asks.eq(comes)
-        with slot.only(asks):
+        with slot.gate_when(asks):
             for p in range(ports):
                 open_ = self.busy[p] & ~self.stalled[p] if self._stalls else self.busy[p]
-                may = slot.settle(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
+                may = slot.pipe(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
                 m.d.comb += ready[p].eq(may)
         if self._slotted:
             for p in range(ports):
@@ -148,7 +150,7 @@ class PortRateScheduler(wiring.Component):
             m.d.comb += may_go.eq(Mux((ready & ~self.searching).any(), ready & ~self.searching, ready))
         m.d.comb += first_ready.eq(Mux((may_go & behind).any(), may_go & behind, may_go))
         port, any_ready = Signal.like(self.port), Signal()
-        with slot.only(asks):
+        with slot.gate_when(asks):
             for p in reversed(range(ports)):
                 with m.If(first_ready[p]):
                     m.d.comb += port.eq(p)
@@ -161,7 +163,7 @@ class PortRateScheduler(wiring.Component):
                     m.d.comb += port.eq(self.first)
         else:
             m.d.comb += any_ready.eq(ready.any())
-        m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(any_ready)]
+        m.d.comb += [self.port.eq(slot.pipe(port, "port_held")), self.may_serve.eq(any_ready)]
         with m.If(slot.commit), m.If(any_ready):
             m.d.comb += self.serve.eq(1)
         with m.If(self.serve):
@@ -301,23 +303,25 @@ class PortRateScheduler(wiring.Component):
     def _narrow(self, m, slot):
         now, next_, period = self.now, self.next, Array(self.period)
         after = Signal(DUE_BITS)
-        turn = slot.turns("port_turn", {SERVED: self.port, JOINED: self.join_port, REJOINED: self.rejoin_port})
+        turn = slot.time_share("port_turn", {SERVED: self.port, JOINED: self.join_port, REJOINED: self.rejoin_port})
         whole, alive = Signal(DUE_BITS), Signal()
         m.d.comb += [whole.eq(next_[turn]), alive.eq(self.may_serve & ~self.flushes & (self.join_port == self.port))]
         # When a VC joins the port that sends, its clock is as it will be then
-        there = slot.settle(slot.turns("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn")
-        its_period = slot.settle(period[turn], "period_of_turn")
+        there = slot.pipe(
+            slot.time_share("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn"
+        )
+        its_period = slot.pipe(period[turn], "period_of_turn")
         ahead = Signal(TIME_BITS)
         m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
-        early = slot.settle((ahead < self.delay) | _past(ahead), "early")
-        early_before = slot.settle(early, "early_before")
+        early = slot.pipe((ahead < self.delay) | _past(ahead), "early")
+        early_before = slot.pipe(early, "early_before")
         catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
-        late = slot.settle(~catches_up, "late")
-        base = slot.settle(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
+        late = slot.pipe(~catches_up, "late")
+        base = slot.pipe(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
         more = its_period + self.carry if self._carries else its_period
         m.d.comb += after.eq(slot.keep(base + more, JOINED - 1, "after"))
-        earliest = slot.settle((now + self.delay)[:TIME_BITS], "earliest")
-        begun = slot.settle(self.begins, "begun")
+        earliest = slot.pipe((now + self.delay)[:TIME_BITS], "earliest")
+        begun = slot.pipe(self.begins, "begun")
 
         # First that of the port which sends is written, then those of the ports whose rounds begin
         served, begin = Signal(self._ports), Signal(self._ports)
@@ -326,8 +330,8 @@ class PortRateScheduler(wiring.Component):
                 served[p].eq(self.serve & ~self.flushes & (self.port == p)),
                 begin[p].eq(begun[p] & Mux(self.join_port == p, early_before, early)),
             ]
-        new = slot.turns("new_next", {COMMIT: after, COMMIT + 1: _ticks(earliest)})
-        writes = slot.turns("writes", {COMMIT: served, COMMIT + 1: begin})
+        new = slot.time_share("new_next", {COMMIT: after, COMMIT + 1: _ticks(earliest)})
+        writes = slot.time_share("writes", {COMMIT: served, COMMIT + 1: begin})
         for p in range(self._ports):
             with m.If(writes[p]):
                 m.d.sync += next_[p].eq(new)

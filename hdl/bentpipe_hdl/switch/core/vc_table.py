@@ -8,9 +8,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.steady import settled
 from bentpipe_hdl.switch.registers import core_registers
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["ARRIVAL", "DEPARTURE", "LOOK", "Header", "Policy", "VcField", "VcTable"]
 
@@ -62,7 +62,7 @@ class VcTable(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
     clears : int
         Entries of the largest table that is cleared.
@@ -95,7 +95,7 @@ class VcTable(wiring.Component):
     """
 
     def __init__(
-        self, slot: Slot, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
+        self, slot: TickSchedule, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
     ):
         self._slot, self._vcs, self._ports, self._looks = slot, vcs, ports, looks
         self._fields = tuple(fields)
@@ -165,11 +165,11 @@ class VcTable(wiring.Component):
         self.policies = policies = slot.store("policies", Policy, self._vcs)
         headers = slot.store("headers", Header, self._vcs, block=True, whole=True)
 
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             for row, words in rows.items():
                 m.d.comb += self._port(f"a_{row}").eq(words.read(self.arriving, at=ARRIVAL, to=f"arriving_{row}"))
             m.d.comb += self.a_policy.eq(policies.read(self.arriving, at=ARRIVAL, to="arriving_policy"))
-        with slot.only(self.departs):
+        with slot.gate_when(self.departs):
             for row in ("arrival", "departure"):
                 m.d.comb += self._port(f"d_{row}").eq(
                     rows[row].read(self.departing, at=DEPARTURE, to=f"departing_{row}")
@@ -177,7 +177,7 @@ class VcTable(wiring.Component):
             m.d.comb += self.d_policy.eq(policies.read(self.departing, at=DEPARTURE, to="departing_policy"))
         m.d.comb += self.d_header.eq(headers.read(self.headed, at=DEPARTURE, to="departing_header"))
         if self._looks:
-            with slot.only(self.look):
+            with slot.gate_when(self.look):
                 for row in ("arrival", "departure"):
                     m.d.comb += self._port(f"l_{row}").eq(rows[row].read(self.looked, at=LOOK, to=f"looked_{row}"))
                 m.d.comb += self.l_policy.eq(policies.read(self.looked, at=LOOK, to="looked_policy"))

@@ -20,6 +20,7 @@ from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["describe"]
 
@@ -72,23 +73,27 @@ def _thresholds(settings: SwitchSettings) -> tuple[tuple[str, int], ...]:
     return ("EPD", settings.epd_cells), ("CLP", settings.clp_threshold), ("VC", settings.vc_limit)
 
 
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table without the columns that have no value in any row."""
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    filled = [any(row[k] != "-" for row in rows) for k in range(len(columns))]
+    for name in itertools.compress(columns, filled):
+        made.add_column(name, overflow="fold")
+    for row in rows:
+        made.add_row(*itertools.compress(row, filled))
+    return made
+
+
 def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
     """Print network, channels, flows, cases and published figures."""
-    from rich.table import Table
 
     def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], also: Sequence[str] = ()) -> None:
         if any(also):
             columns, rows = (*columns, "also"), [(*row, text) for row, text in zip(rows, also, strict=True)]
-        made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        filled = [
-            any(row[k] != "-" for row in rows) for k in range(len(columns))
-        ]  # the width is for what says something
-        for name in itertools.compress(columns, filled):
-            made.add_column(name, overflow="fold")
-        for row in rows:
-            made.add_row(*itertools.compress(row, filled))
         console.print()
-        console.print(made)
+        console.print(_table(title, columns, rows))
 
     e = experiment
     console.print(f"[bold]{e.id}[/bold]: {e.title}", highlight=False)

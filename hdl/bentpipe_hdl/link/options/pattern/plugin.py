@@ -23,8 +23,8 @@ class Pattern(LinkPlugin):
     def lose(self, path, gone):
         m, slot = path.m, self._slot
         position, hit = Signal(32, name="pattern_position"), Signal(name="pattern_hit")
-        among = slot.settle(position < self._lost, "pattern_among", since=0)
-        ends = slot.settle(position + 1 >= self._of, "pattern_ends", since=0)
+        among = slot.pipe(position < self._lost, "pattern_among", since=0)
+        ends = slot.pipe(position + 1 >= self._of, "pattern_ends", since=0)
         m.d.comb += hit.eq(path.taken & among & ~gone)
         with m.If(path.taken):
             with m.If(ends):

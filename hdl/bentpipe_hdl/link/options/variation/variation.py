@@ -6,7 +6,7 @@ from amaranth.lib import data
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.gap import xorshift
 from bentpipe_hdl.link.options.variation.control import POINTS
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Variation"]
 
@@ -24,7 +24,7 @@ class Variation:
         The link's.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap):
         self._m, self._slot = m, slot
         self._enable, self._early = csr.setting("variation_enable"), csr.setting("variation_early")
         self._state = Signal(64, init=1, name="variation_state")
@@ -45,8 +45,8 @@ class Variation:
         index = state[56:]
         m.d.comb += row.eq(self._rows.read(index, at=1, to="variation_row_held"))
         between = slot.product(row.rise, state[40:56], "variation_between")
-        m.d.comb += early.eq(slot.settle(state[8:39] < self._early, "variation_early_held", since=0))
-        ticks = slot.settle((row.low + (between >> 16))[:25], "variation_sum")
+        m.d.comb += early.eq(slot.pipe(state[8:39] < self._early, "variation_early_held", since=0))
+        ticks = slot.pipe((row.low + (between >> 16))[:25], "variation_sum")
         m.d.comb += later.eq(Mux(self._enable & ~early, ticks, Const(0)))
         with m.If(taken & self._enable):
             m.d.sync += state.eq(xorshift(state))

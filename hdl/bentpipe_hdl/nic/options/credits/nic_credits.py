@@ -8,7 +8,7 @@ from bentpipe_hdl.cell import TIME_BITS, CellSignature, due_tick
 from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import believed, may_send
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "NicCredits"]
 
@@ -30,7 +30,7 @@ class NicCredits(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs : int
 
     Members
@@ -65,7 +65,7 @@ class NicCredits(wiring.Component):
         A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int):
         self._slot, self._vcs = slot, vcs
         self.visits = CreditAudit(slot, vcs=vcs)
         self.receiver = MessageReceiver(slot, width=width, ports=1)
@@ -130,7 +130,7 @@ class NicCredits(wiring.Component):
         # What comes is kept until a tick looks at its VC
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         of, from_vc, taken = Signal(self.back_layout), Signal.like(self.arriving), Signal()
-        with slot.only(self.there & self.rm):
+        with slot.gate_when(self.there & self.rm):
             m.d.comb += of.eq(backs.read(self.arriving, at=7, to="arriving_back"))
         m.d.comb += self.takes.eq(self.known & self.rm & of.takes)
         with m.If(slot.commit), m.If(self.there & self.takes):
@@ -163,18 +163,18 @@ class NicCredits(wiring.Component):
         # The tick's VC. On the narrow datapath it is known in the next clock which of the counts is the present one
         before, freed_now, share, waited = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(16), Signal()
         believes, told_may, outstanding = Signal(), Signal(), Signal()
-        sent = self.sent + slot.settle(self.sends, "sends_held")
-        with slot.only(self.sends | self.looked | self.posts):
+        sent = self.sent + slot.pipe(self.sends, "sends_held")
+        with slot.gate_when(self.sends | self.looked | self.posts):
             m.d.comb += [
                 before.eq(freed.read(vc, at=LOOK, to="freed_before")),
                 share.eq(shares.read(vc, at=LOOK, to="share_held")),
                 waited.eq(waiting.read(vc, at=LOOK, to="waited")),
-                believes.eq(slot.settle(self.looked & kept & believed(count, before, self.sent), "believes_held")),
+                believes.eq(slot.pipe(self.looked & kept & believed(count, before, self.sent), "believes_held")),
                 freed_now.eq(Mux(believes, count, before)),
             ]
-            kept_may = slot.settle(may_send(sent, before, share), "kept_may")
-            with slot.only(believes):
-                m.d.comb += told_may.eq(slot.settle(may_send(sent, count, share), "told_may_held"))
+            kept_may = slot.pipe(may_send(sent, before, share), "kept_may")
+            with slot.gate_when(believes):
+                m.d.comb += told_may.eq(slot.pipe(may_send(sent, count, share), "told_may_held"))
             m.d.comb += [
                 self.may.eq(Mux(believes, told_may, kept_may)),
                 self.waits.eq(waited),

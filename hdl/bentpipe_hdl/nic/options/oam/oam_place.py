@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "OamPlace", "is_f5", "place_members"]
 
@@ -36,7 +36,7 @@ class OamPlace(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs : int
 
     Members
@@ -58,7 +58,7 @@ class OamPlace(wiring.Component):
         A cell's words are under way to the place; low at 416 bits.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int):
         self._slot = slot
         super().__init__(
             {

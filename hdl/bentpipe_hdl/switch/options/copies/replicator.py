@@ -5,10 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NARROW, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import Frame, follow_frame
 from bentpipe_hdl.switch.core.injection import TAKEN, OfferSignature
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELLS", "COPIED", "MulticastReplicator"]
 
@@ -43,7 +43,7 @@ class MulticastReplicator(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports : int
     vcs : int
     cells : int
@@ -76,7 +76,7 @@ class MulticastReplicator(wiring.Component):
         Cells whose chain did not end, modulo 2**32.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, vcs: int, cells: int = CELLS):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int, vcs: int, cells: int = CELLS):
         self._slot, self._vcs, self._cells = slot, vcs, cells
         self._entry = data.StructLayout({"next": range(vcs), "valid": 1})
         vc = range(vcs)
@@ -139,14 +139,14 @@ class MulticastReplicator(wiring.Component):
         full, finds_none, rest, its = Signal(), Signal(), Signal(), Signal(self._entry)
         framed = self.framed & self.user
         m.d.comb += full.eq(self.waiting == self._cells)
-        with slot.only(self.arrives & ~self.inside):
+        with slot.gate_when(self.arrives & ~self.inside):
             m.d.comb += [
                 its.eq(table.read(self.vc, at=ARRIVAL, to="its_next")),
                 finds_none.eq(its.valid & full & ~self.inside),
                 rest.eq(framed & state.inside & (state.refused | (state.cut & ~self.last)) & ~self.inside),
                 self.refuse.eq(finds_none | rest),
             ]
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             m.d.comb += new_state.eq(state)
             with m.If(~self.inside):
                 follow_frame(
@@ -180,7 +180,7 @@ class MulticastReplicator(wiring.Component):
         m.d.comb += [offer.there.eq(there & ~written), offer.vc.eq(leaf), offer.header.eq(header)]
         after, first, second = Signal(self._entry), Signal(self._entry), Signal(row)
         here = Signal(range(self._vcs))
-        with slot.only(self.waiting.any()):
+        with slot.gate_when(self.waiting.any()):
             with m.If(there):
                 m.d.comb += here.eq(leaf)
             with m.Else():
@@ -231,7 +231,7 @@ class MulticastReplicator(wiring.Component):
         del full
         self.payloads = payloads = slot.store("kept_payloads", 384, self._cells)
         payloads.write(tail, self.i.payload, keeps)
-        with slot.only(self.waiting.any()):
+        with slot.gate_when(self.waiting.any()):
             m.d.comb += self.offer.payload.eq(payloads.read(head))
 
     def _narrow(self, m, slot, head, tail, keeps, full):

@@ -10,8 +10,8 @@ from bentpipe_hdl.cell import CellSignature, due_tick
 from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, RM, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import CreditGate
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE, LOOK, Policy
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "CreditReturn", "Credits", "MessageQueue", "VcCredits"]
 
@@ -35,7 +35,7 @@ class CreditReturn(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
 
     Members
@@ -54,7 +54,7 @@ class CreditReturn(wiring.Component):
         A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, count_bits: int = COUNT_BITS):
+    def __init__(self, slot: TickSchedule, *, vcs: int, count_bits: int = COUNT_BITS):
         self._slot, self._vcs, self._count_bits = slot, vcs, count_bits
         vc = range(vcs)
         super().__init__(
@@ -95,7 +95,7 @@ class CreditReturn(wiring.Component):
         m.d.comb += [
             count.eq(since.read(self.vc, at=DEPARTURE, to="left_since")),
             more.eq(count + ~count.all()),
-            self.asks.eq(slot.settle(more >= self.batch, "asks_held")),
+            self.asks.eq(slot.pipe(more >= self.batch, "asks_held")),
         ]
         since.write(self.vc, Mux(self.asked, 0, more), self.leaves, clear=(self.clearing, self.clear, 0))
         return m
@@ -107,7 +107,7 @@ class MessageQueue(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
 
     Members
@@ -125,7 +125,7 @@ class MessageQueue(wiring.Component):
         As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int):
         self._slot, self._ports = slot, ports
         port = range(max(ports, 2))
         self.entry_layout = data.StructLayout(
@@ -166,7 +166,7 @@ class MessageQueue(wiring.Component):
             return Cat(index[:bits], port) if ports > 1 else index[:bits]
 
         m.d.comb += self.there.eq(some.bit_select(self.port, 1))
-        with slot.only(self.there):
+        with slot.gate_when(self.there):
             m.d.comb += self.entry.eq(
                 entries.read(at(self.port, first[self.port]), at=DEPARTURE - 2, to="next_message")
             )
@@ -217,7 +217,7 @@ class Credits(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs, ports : int
 
     Members
@@ -258,7 +258,7 @@ class Credits(wiring.Component):
         A VC and its counts, read by software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int, ports: int):
         self._slot, self._vcs = slot, vcs
         vc, port = range(vcs), range(max(ports, 2))
         self.gate, self.returns = CreditGate(slot, vcs=vcs, at=(LOOK, DEPARTURE, ARRIVAL)), CreditReturn(slot, vcs=vcs)
@@ -404,7 +404,7 @@ class Credits(wiring.Component):
         """Handle the arriving cell of the tick: a VC's queue begins, or a message is taken."""
         gate, receiver, table = v.gate, v.receiver, v.table
         came_for = Signal(VcCredits)
-        with slot.only(self.begins_data):
+        with slot.gate_when(self.begins_data):
             m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
         m.d.comb += [
             gate.arriving.eq(self.arriving),
@@ -427,7 +427,7 @@ class Credits(wiring.Component):
         there, looked = Signal(), self.looked
         waits = Signal()  # something still has to be done of a message or visit before
         sender = Signal(VcCredits)
-        with slot.only(told):
+        with slot.gate_when(told):
             m.d.comb += sender.eq(table.read(from_vc, at=0, to="credits_of_sender"))
         m.d.comb += [
             visits.now.eq(self.now),
@@ -439,10 +439,10 @@ class Credits(wiring.Component):
             looked.eq(Mux(told, Mux(probe, from_vc, sender.back), visits.visited)),
         ]
         its = Signal(VcCredits)
-        with slot.only(there):
+        with slot.gate_when(there):
             m.d.comb += its.eq(table.read(looked, at=LOOK, to="looked_credits"))
         woken = slot.store("woken", 1, self._vcs)
-        with slot.only(there):
+        with slot.gate_when(there):
             woke = woken.read(looked, at=LOOK, to="woke")
             held = self.look_held ^ woke
         credit, probed = Signal(), Signal()
@@ -523,7 +523,7 @@ class Credits(wiring.Component):
             queue.take.eq(self.serve & queue.there),
         ]
         gives = Signal(VcCredits)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += gives.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
         waits_for_credit = ~self.flushes & ~gate.departing_may
         m.d.comb += [

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["OWN_BITS", "ReservedCells"]
 
@@ -46,7 +46,7 @@ class ReservedCells(wiring.Component):
 
     fields = (VcField("own_came", OWN_BITS, "arrival"), VcField("own_left", OWN_BITS, "departure"))
 
-    def __init__(self, slot: Slot, *, vcs: int, count_bits: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, count_bits: int):
         self._slot, self._vcs = slot, vcs
         count, vc = count_bits, range(vcs)
         super().__init__(
@@ -103,10 +103,10 @@ class ReservedCells(wiring.Component):
         m.d.comb += [
             taken.eq(self.came - self.left),
             self.guaranteed.eq(
-                slot.settle(taken < minima.read(self.vc, at=ARRIVAL, to="its_minimum"), "guaranteed_held")
+                slot.pipe(taken < minima.read(self.vc, at=ARRIVAL, to="its_minimum"), "guaranteed_held")
             ),
-            self.full.eq(slot.settle(self.shared >= self.capacity, "shared_full")),
-            self.user_full.eq(slot.settle(self.shared >= self.user_capacity, "shared_user_full")),
+            self.full.eq(slot.pipe(self.shared >= self.capacity, "shared_full")),
+            self.user_full.eq(slot.pipe(self.shared >= self.user_capacity, "shared_user_full")),
         ]
         comes, goes = Signal(), Signal()
         m.d.comb += [comes.eq(self.enqueue & ~self.guaranteed), goes.eq(self.dequeue & self.was_shared)]

@@ -10,7 +10,6 @@ from bentpipe_hdl.cell import NEVER, TIME_BITS, CellHeader, CellSignature, due_t
 from bentpipe_hdl.oam.cells import AIS, CONTINUITY_CHECK, END_PTI, END_VCI, LOOPBACK, RDI, SEGMENT_PTI, SEGMENT_VCI
 from bentpipe_hdl.oam.receiver import LOCATION_BITS, TAG_BITS, OamReceiver
 from bentpipe_hdl.oam.sender import PLACES, Kind, OamSender
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.injection import TAKEN as OFFER_TAKEN
 from bentpipe_hdl.switch.core.injection import OfferSignature
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL
@@ -25,6 +24,7 @@ from bentpipe_hdl.switch.options.oam.control import (
     STATES,
     TAKEN,
 )
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Oam"]
 
@@ -89,7 +89,7 @@ class Oam(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs, ports : int
 
     Members
@@ -122,7 +122,7 @@ class Oam(wiring.Component):
         Registers for software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int, ports: int):
         self._slot, self._vcs = slot, vcs
         self.receiver = OamReceiver(slot, width=width, ports=ports)
         self.sender = OamSender(slot, width=width, ports=ports)
@@ -244,7 +244,7 @@ class Oam(wiring.Component):
         oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
         m.d.comb += self.own.eq(self.offer.inside)
         header = self.header
-        with slot.only(self.there):
+        with slot.gate_when(self.there):
             m.d.comb += [
                 point.eq(points.read(self.arriving, at=ARRIVAL, to="arriving_point")),
                 outside.eq(self.known & ~self.inside),
@@ -265,11 +265,11 @@ class Oam(wiring.Component):
                 ends.eq(oam & Mux(segment, point.segment_end, point.end)),
                 loops.eq(oam & segment & point.loops & ~ends),
                 receiver.looks.eq(outside & (ends | loops)),
-                self.takes.eq(slot.settle(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
+                self.takes.eq(slot.pipe(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
             ]
         taken, freed = Signal(), Signal()  # it is taken; it ends a state
         watches = point.end | point.segment_sink | point.end_sink | point.segment_source | point.end_source
-        with slot.only(self.there & user & outside & watches):
+        with slot.gate_when(self.there & user & outside & watches):
             m.d.comb += [
                 state.eq(states.read(self.arriving, at=ARRIVAL, to="arriving_state")),
                 activity.eq(activities.read(self.arriving, at=ARRIVAL, to="arriving_activity")),
@@ -357,14 +357,14 @@ class Oam(wiring.Component):
             looked.eq(Mux(heard, from_vc, at)),
         ]
         its, old, new, was, parent = Signal(Point), Signal(State), Signal(State), Signal(Activity), Signal(State)
-        with slot.only(looks):
+        with slot.gate_when(looks):
             m.d.comb += old.eq(states.read(looked, at=LOOK, to="looked_state"))
-        with slot.only(steps):
+        with slot.gate_when(steps):
             m.d.comb += [
                 its.eq(points.read(looked, at=LOOK, to="looked_point")),
                 was.eq(activities.read(looked, at=LOOK, to="looked_activity")),
             ]
-        with slot.only(steps & its.inside):
+        with slot.gate_when(steps & its.inside):
             m.d.comb += parent.eq(states.read(its.parent[: len(at)], at=PARENT, to="looked_parent"))
         make = Signal(4)
         with m.If(heard):

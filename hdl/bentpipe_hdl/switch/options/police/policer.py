@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import Frame, follow_frame
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes, gcra
 
 __all__ = ["BUCKETS", "CONTRACT", "POLICED", "Policer", "rate_layout"]
@@ -49,7 +49,7 @@ class Policer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
     sizes : Sizes
 
@@ -75,7 +75,7 @@ class Policer(wiring.Component):
     of their ``L``, or be early, for ``L`` and an ``I`` at most.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
+    def __init__(self, slot: TickSchedule, *, vcs: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
         self._slot, self._vcs, self._sizes = slot, vcs, sizes
         self._rate = rate_layout(sizes)
         vc, entry = range(vcs), range(BUCKETS * vcs)
@@ -127,10 +127,10 @@ class Policer(wiring.Component):
         framed, dropped, rest, goes_on = Signal(), Signal(), Signal(), Signal()
         dues = []
         contracts = [Signal(self._rate, name=f"contract{k}") for k in range(BUCKETS)]
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             for k, contract in enumerate(contracts):
                 m.d.comb += contract.eq(rates[k].read(self.vc, at=CONTRACT, to=f"rate_held{k}"))
-                with slot.only(contract.enabled):
+                with slot.gate_when(contract.enabled):
                     due = gcra(
                         m, slot, f"bucket{k}", self._sizes, now=self.now, started=state.started[k],
                         earliest=times[k].read(self.vc, at=CONTRACT, to=f"bucket_held{k}"),
@@ -176,7 +176,7 @@ class Policer(wiring.Component):
             times[k].write(self.vc, due.after, slot.later(uses, f"used{k}"))
         tagged = slot.store("tagged_cells", 32, self._vcs, block=True)
         before = Signal(32)
-        with slot.only(tags):
+        with slot.gate_when(tags):
             m.d.comb += before.eq(tagged.read(self.vc, at=COUNT, to="tagged_before"))
         tagged.write(self.vc, before + 1, slot.later(tagging, "counts_tagged"), clear=(self.clearing, self.clear, 0))
         m.d.comb += self.tagged.eq(tagged.peek(self.tagged_index))

@@ -5,9 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, due_tick
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.port_rate_scheduler import earliest_due, is_before
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes, gcra
 
 __all__ = ["BUCKETS", "Shaper"]
@@ -33,7 +33,7 @@ class Shaper(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
     sizes : Sizes
         With ticks of 48 bits.
@@ -68,7 +68,7 @@ class Shaper(wiring.Component):
         After reset: entry ``clear`` of a table is to be cleared.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
         self._slot, self._vcs, self._ports, self._sizes = slot, vcs, ports, sizes
         self._rate = _rate_layout(sizes)
         self._bucket = data.StructLayout({"time": sizes.time, "started": 1})
@@ -144,9 +144,9 @@ class Shaper(wiring.Component):
             limits.write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
             rate, bucket, new = Signal(self._rate), Signal(self._bucket), Signal(self._bucket)
             whole = Signal(TIME_BITS, name=f"first_tick{k}")
-            with slot.only(self.serve):
+            with slot.gate_when(self.serve):
                 m.d.comb += rate.eq(rates.read(self.vc, at=DEPARTURE, to=f"shape_rate{k}"))
-                with slot.only(rate.enabled):
+                with slot.gate_when(rate.enabled):
                     m.d.comb += bucket.eq(buckets.read(self.vc, at=DEPARTURE, to=f"shape_bucket{k}"))
                     due = gcra(
                         m, slot, f"shape{k}", sizes, now=self.now, earliest=bucket.time, started=bucket.started,
@@ -163,15 +163,15 @@ class Shaper(wiring.Component):
                 m.d.comb += uses.eq(rate.enabled)
             slot.with_commit(uses)
             buckets.write(self.vc, new, uses, clear=clear)
-            first.append(slot.settle(whole, f"first_tick_held{k}"))
+            first.append(slot.pipe(whole, f"first_tick_held{k}"))
         held, until = Signal(), Signal(TIME_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += [
                 held.eq(early.any() & ~self.gone),
                 until.eq(Mux(early[0] & ~(early[1] & is_before(first[0], first[1])), first[0], first[1])),
             ]
         m.d.comb += self.held.eq(held)
-        return held, slot.settle(until, "until_held")
+        return held, slot.pipe(until, "until_held")
 
     def _sleep(self, m, slot, held, until):
         """Let ports sleep until one of their VCs may send."""
@@ -181,13 +181,13 @@ class Shaper(wiring.Component):
         wake = [Signal(TIME_BITS, name=f"wake{p}") for p in range(ports)]
         turns, all_asked, sleeps = Signal(), Signal(), Signal()
         soon = Signal(TIME_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             known = self.searching.bit_select(self.port, 1) & is_before(soonest[self.port], until)
             m.d.comb += [
                 soon.eq(Mux(known, soonest[self.port], until)),
                 all_asked.eq(run[self.port] + 1 >= self.members),
             ]
-        soon = slot.settle(soon, "soon_held")
+        soon = slot.pipe(soon, "soon_held")
         with m.If(self.serve), m.If(held & self.stays):
             m.d.comb += [turns.eq(1), sleeps.eq(all_asked & is_before((now + 1)[:TIME_BITS], soon))]
         slot.with_commit(turns)

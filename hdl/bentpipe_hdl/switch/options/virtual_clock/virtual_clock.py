@@ -8,10 +8,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from bentpipe_hdl.cell import FRACTION_BITS, TIME_BITS
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.round_robin import round_members
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE
 from bentpipe_hdl.switch.options.virtual_clock.control import AHEAD_BITS, PERIOD_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["VirtualClock"]
 
@@ -54,7 +54,7 @@ class VirtualClock(wiring.Component):
         After reset: entry ``clear`` of all tables is to be cleared.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int):
         self._slot, self._vcs, self._ports = slot, vcs, ports
         self.levels = (vcs - 1).bit_length()
         self._port_bits = (ports - 1).bit_length()
@@ -96,12 +96,12 @@ class VirtualClock(wiring.Component):
 
         served, joining = Signal(self.Entry), Signal(self.Entry)
         root, kept = Signal(self.Entry), Signal(KEY_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += [root.eq(roots[self.port]), self.vc.eq(root.vc)]
             period = periods.read(self.vc, at=DEPARTURE, to="served_period")
-            key = self._stamped(m, slot, "served", slot.settle(root.key, "served_clock"), period)
+            key = self._stamped(m, slot, "served", slot.pipe(root.key, "served_clock"), period)
             m.d.comb += [served.key.eq(key), served.vc.eq(self.vc), served.valid.eq(self.rejoin)]
-        with slot.only(self.join):
+        with slot.gate_when(self.join):
             m.d.comb += kept.eq(clocks.read(self.join_vc, at=ARRIVAL, to="joining_clock"))
             period = periods.read(self.join_vc, at=ARRIVAL, to="joining_period")
             key = self._stamped(m, slot, "joining", kept, period)
@@ -120,7 +120,7 @@ class VirtualClock(wiring.Component):
         )
         beside = []
         for name, strobe, at, vc, port, _ in ways:
-            with slot.only(strobe):
+            with slot.gate_when(strobe):
                 beside.append([
                     store.read(self._node(vc, port, k) ^ 1, at=at, to=f"{name}_beside{k}")
                     for k, store in enumerate(nodes, 1)
@@ -160,7 +160,7 @@ class VirtualClock(wiring.Component):
             m.d.comb += base.eq(now)
         with m.Elif(ahead[FRACTION_BITS + AHEAD_BITS :].any()):
             m.d.comb += base.eq(now + (1 << (FRACTION_BITS + AHEAD_BITS)))
-        return slot.settle((slot.settle(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
+        return slot.pipe((slot.pipe(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
 
     def _winner(self, current, opponent, right):
         """Return the node with the lesser clock; of equal clocks, the left node's.

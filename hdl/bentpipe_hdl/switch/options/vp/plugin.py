@@ -27,7 +27,7 @@ class VirtualPaths(Plugin):
         """
         found, vc = self._lookup.find(cell.header, cell.port)
         made_here = 0 if cell.inside is None else cell.inside
-        m.d.comb += cell.in_path.eq(cell.core.build.slot.settle(found & ~cell.found, "found_path") | made_here)
+        m.d.comb += cell.in_path.eq(cell.core.build.slot.pipe(found & ~cell.found, "found_path") | made_here)
         cell.found, cell.found_vc = cell.found | found, Mux(cell.found, cell.found_vc, vc)
 
     def check(self, m, cell):

@@ -7,10 +7,10 @@ registers, the chain settles clock by clock, and one strobe late in the tick com
 tick starts, so nothing needs forwarding, and both widths take the same decisions.
 
 **The clock from which a value is valid** is computed. A register that is written in commits is valid from clock 0 of a
-tick. A value made of several others is valid from the last of their clocks on. :meth:`Slot.settle` adds a clock, and a
-read of a memory names the clock that takes its address. :meth:`Slot.checked` computes this for a whole node, and the
-last clock of each value that the commit replaces. Elaboration raises an error if a value is used before it is valid or
-after the commit that replaces it, or if one port of a memory is read twice in a clock.
+tick. A value made of several others is valid from the last of their clocks on. :meth:`TickSchedule.pipe` adds a clock,
+and a read of a memory names the clock that takes its address. :meth:`TickSchedule.checked` computes this for a whole
+node, and the last clock of each value that the commit replaces. Elaboration raises an error if a value is used before
+it is valid or after the commit that replaces it, or if one port of a memory is read twice in a clock.
 """
 
 from contextlib import nullcontext
@@ -21,7 +21,7 @@ from amaranth.lib import memory
 from .cell import CLOCKS_A_TICK, WIDE
 from .clocks import ClockError, Clocks
 
-__all__ = ["ClockError", "Slot", "Store"]
+__all__ = ["ClockError", "Store", "TickSchedule"]
 
 FACTOR_BITS = 18
 """Of the factors of a device's multiplier."""
@@ -143,7 +143,7 @@ class Store:
                 ]
 
 
-class Slot:
+class TickSchedule:
     """The clocks of a tick.
 
     Parameters
@@ -192,14 +192,14 @@ class Slot:
 
     def later(self, strobe, name):
         """Return a ``strobe`` of the commit a clock later (narrow), or the strobe itself (wide)."""
-        later = self.settle(strobe, name)
+        later = self.pipe(strobe, name)
         if not self.wide:
             self.clocks.strobe(later, self._commit + 1)
         return later
 
     def within(self, m):
         """Return the same slot for a part of the node that builds its own module."""
-        part = object.__new__(Slot)
+        part = object.__new__(TickSchedule)
         part.__dict__.update(self.__dict__, m=m)
         return part
 
@@ -252,15 +252,16 @@ class Slot:
         self.clocks.holds(held, since)
         return held
 
-    def only(self, strobe):
-        """Make a context (``with slot.only(strobe):``) whose assigned values are used only while ``strobe`` is high.
+    def gate_when(self, strobe):
+        """Make a context (``with slot.gate_when(strobe):``) whose assigned values are used only while ``strobe`` is
+        high.
 
         On the wide datapath they are 0 otherwise, so that a clock without the strobe does none of their work. On the
         narrow one they are always assigned, as their stages need the clocks before the strobe.
         """
         return self.m.If(strobe) if self.wide else nullcontext()
 
-    def turns(self, name, values):
+    def time_share(self, name, values):
         """Share logic between several values, one after the other (narrow).
 
         ``values`` are by clock: each is selected in its clock, the first also in all other clocks. The result for each
@@ -287,7 +288,7 @@ class Slot:
         """Return ``a * b + plus``, of which ``b`` is unsigned.
 
         Narrow: it is valid a clock later, as a sum of products that are each made by a multiplier of the device and
-        held. The sum often needs to be settled itself. ``since`` is as for :meth:`settle`, for the held products.
+        held. The sum often needs to be settled itself. ``since`` is as for :meth:`pipe`, for the held products.
         """
         if self.wide:
             return a * b if plus is None else a * b + plus
@@ -295,16 +296,16 @@ class Slot:
         if a.shape().signed:
             plus = (0 if plus is None else plus) - (Mux(a[-1], b, 0) << len(a) - 1)
             a = a[:-1]
-        rows = [] if plus is None else [self.settle(plus, f"{name}_plus", since)]
+        rows = [] if plus is None else [self.pipe(plus, f"{name}_plus", since)]
         for i in range(0, len(a), FACTOR_BITS):
             for k in range(0, len(b), FACTOR_BITS):
                 piece = a[i : i + FACTOR_BITS] * b[k : k + FACTOR_BITS]
-                rows.append(self.settle(piece, f"{name}_piece{i}_{k}", since) << i + k)
+                rows.append(self.pipe(piece, f"{name}_piece{i}_{k}", since) << i + k)
         while len(rows) > 1:  # of adders as few as can be behind each other
             rows = [*(x + y for x, y in zip(rows[::2], rows[1::2], strict=False)), *rows[len(rows) & ~1 :]]
         return rows[0]
 
-    def settle(self, value, name, since=None):
+    def pipe(self, value, name, since=None):
         """Return the value a pipeline stage later: from a register on the narrow datapath, unchanged on the wide one.
 
         ``since`` is the clock from which the value is valid, if that is earlier than computed. It is 0 for values that
