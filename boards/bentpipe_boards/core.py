@@ -6,8 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import BusSignature, RunSignature
 from bentpipe_boards.host_port import HostPort
+from bentpipe_boards.sdram import SdramFifos, SdramSignature
 from bentpipe_boards.ticks import Ticks
-from bentpipe_boards.wire import STAMP_BITS, Inputs, Wire
+from bentpipe_boards.wire import STAMP_BITS, Inputs, LongWire, Wire
 from bentpipe_hdl.cell import NARROW, TIME_BITS, earlier
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, board_registers, ports_of
@@ -71,6 +72,10 @@ class Core(wiring.Component):
     Parameters
     ----------
     plan : Plan
+    memory : SdramTimes or None
+        Times of the board's SDRAM, if the plan has wires in it.
+    pin_clocks : int
+        As for :class:`~bentpipe_boards.sdram.SdramFifos`.
 
     Members
     -------
@@ -78,19 +83,24 @@ class Core(wiring.Component):
     run : In(RunSignature)
     dropped : In(16)
         The bridge's count.
+    chip : Out(SdramSignature)
+        Pins of the memory chip, if the plan has wires in the SDRAM.
     """
 
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, memory=None, pin_clocks=0):
+        self.plan, self._memory, self._pin_clocks = plan, memory, pin_clocks
         self.registers = board_registers(plan)
-        super().__init__({"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)})
+        members = {"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)}
+        if plan.sdram:
+            members["chip"] = Out(SdramSignature())
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
         csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
-        parts = 1 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
+        parts = 2 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
         resets = Signal(range(_RESET + parts + 1))
         with m.If(resets != 0):
             m.d.sync += resets.eq(resets - 1)
@@ -126,6 +136,7 @@ class Core(wiring.Component):
                 windows[HOST_PORT + 1 + k] = host.csr
 
         wires = self._wires(m, nodes, times, csr)
+        self._sdram(m, wires)
         self._inputs(m, nodes, times, wires, csr)
         self._read_later(m, csr, "check", [wire.check for wire in wires])
         self._read_later(m, csr, "faults", [Cat(wire.lost, wire.late) for wire in wires])
@@ -209,7 +220,7 @@ class Core(wiring.Component):
                     m.d.comb += port.eq(held)
             for p in range(ports):
                 face = len(wires)
-                wire = Wire(cells=self.plan.wires[face])
+                wire = (LongWire if face in self.plan.sdram else Wire)(cells=self.plan.wires[face])
                 m.submodules[f"wire{face}"] = self._resettable(m, wire)
                 wires.append(wire)
                 m.d.comb += [
@@ -224,6 +235,20 @@ class Core(wiring.Component):
                     Cat(wire.delay, wire.sends).eq(settings[face]),
                 ]
         return wires
+
+    def _sdram(self, m, wires):
+        """Add the memory behind the long wires."""
+        faces = self.plan.sdram
+        if not faces:
+            return
+        fifos = SdramFifos(self._memory, fifos=len(faces), records=self.plan.sdram_cells, pin_clocks=self._pin_clocks)
+        m.submodules.sdram = self._resettable(m, fifos)
+        for k, face in enumerate(faces):
+            wiring.connect(m, wires[face].fifo, fifos.fifo[k])
+        wiring.connect(m, wiring.flipped(self.chip), fifos.chip)
+        holds = Signal()
+        m.d.sync += holds.eq(Cat(wires[face].holds for face in faces).any())
+        m.d.comb += self._ticks.holds.eq(holds)
 
     def _inputs(self, m, nodes, times, wires, csr):
         """Connect the wires to the inputs that the patch panel names."""

@@ -182,6 +182,8 @@ class SdramFifos(wiring.Component):
         From 1 on.
     records : int
         That the SDRAM holds of each FIFO, a power of two; all together at most 2**19.
+    pin_clocks : int
+        Clocks that registers at the pins add, out and in together.
 
     Members
     -------
@@ -192,16 +194,21 @@ class SdramFifos(wiring.Component):
 
     Notes
     -----
-    The chip's clock is to be the core's, inverted: what it takes has been there for half a clock.
+    The chip's clock is to be an eighth of a clock before the core's, and to leave through the same kind of cell as the
+    other pins, 4.5 ns after the edge. Then commands stay for an eighth of a clock behind the chip's edge (1 ns is
+    needed). Its data, there from 6 ns after an edge until 2.5 ns after the next, are sampled by the core's next but one
+    edge, with room for set-up down to periods of 11 ns, and 4.5 ns of hold at 20 ns. An inverted clock has no such edge
+    at 50 MHz.
     """
 
-    def __init__(self, times, *, fifos, records):
+    def __init__(self, times, *, fifos, records, pin_clocks=0):
         places = fifos * records
         if fifos < 1 or records not in [1 << k for k in range(1, PLACE_BITS + 1)] or places > 1 << PLACE_BITS:
             raise ValueError(f"{fifos} FIFOs of {records!r} records: powers of two, of {1 << PLACE_BITS} in all")
         if times.clocks("refresh") < 4 * _HALVES:
             raise ValueError(f"clock_hz must be at least {4 * _HALVES * 1e9 / times.refresh:.0f}, not {times.clock_hz}")
         self._times, self._fifos, self._records = times, fifos, records
+        self._pin_clocks = pin_clocks
         super().__init__({"chip": Out(SdramSignature()), "fifo": In(RecordSignature()).array(fifos), "ready": Out(1)})
 
     def elaborate(self, platform):
@@ -304,8 +311,8 @@ class SdramFifos(wiring.Component):
     def _arrivals(self, m, w):
         """Return whether a word has come out of the SDRAM, the word that goes to the other end, and whether it was the
         record's last. A word comes four clocks after its command: the chip takes that a clock later, has its CAS
-        latency, and there is a register at the pins."""
-        sampled, low, coming = Signal(16), Signal(16), Signal(4)
+        latency, and there is a register here. Registers at the pins add their clocks."""
+        sampled, low, coming = Signal(16), Signal(16), Signal(4 + self._pin_clocks)
         m.d.sync += [sampled.eq(self.chip.data), coming.eq(Cat(w.reads, coming)), w.copied.eq(w.copies)]
         arrives, arrived, last = Signal(), Signal(32), Signal()
         with m.If(coming[-1]):

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from bentpipe_boards.top import OctetTop
 from bentpipe_hdl.switch.options import OPTIONS, sources_of, take_passed
@@ -56,12 +57,21 @@ def build(plan: Plan) -> Path:
         if known:
             return known
         with uncollected():
-            whole = verilog_of(OctetTop(plan), "top")
+            whole = verilog_of(_top(plan), "top")
         text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), whole)
         name = f"board-{digest(text, tools(), (_HERE / 'terminal.cpp').read_text(), *_FLAGS, *_VERILATOR_FLAGS)}"
         made = cache.make(name, lambda folder: _compiled(text, folder))
         cache.note(index, tools(), name, "simulated board")
     return made
+
+
+def _top(plan: Plan) -> Any:
+    """Return the top, with a model of the memory's chip if it has one."""
+    if not plan.sdram:
+        return OctetTop(plan)
+    from bentpipe_boards.sdram_chip import WithSdram
+
+    return WithSdram(plan)
 
 
 def _compiled(text: str, folder: Path) -> Path:

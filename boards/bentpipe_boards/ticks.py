@@ -29,6 +29,8 @@ class Ticks(wiring.Component):
         The run is to stop after this tick. It settles within the tick.
     idle, due : In(1), In(48)
         Nothing happens before tick ``due`` while ``idle`` is high.
+    holds : In(1)
+        A memory is not ready for the next tick. Valid within the tick; the settling time starts anew after it.
     """
 
     run: In(RunSignature())
@@ -40,6 +42,7 @@ class Ticks(wiring.Component):
     event: In(1)
     idle: In(1)
     due: In(TIME_BITS)
+    holds: In(1)
 
     def elaborate(self, platform):
         m = Module()
@@ -64,6 +67,8 @@ class Ticks(wiring.Component):
             m.d.sync += left.eq(left - 1)
         with m.If(settling != 0):
             m.d.sync += settling.eq(settling - 1)
+        with m.If(self.holds):
+            m.d.sync += settling.eq(SETTLED)
         with m.If(self.run.stop & self.run.running):
             m.d.sync += stop.eq(1)
         with m.If(ready):

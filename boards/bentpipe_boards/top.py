@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
 from bentpipe_boards.core import Core
+from bentpipe_boards.sdram import SdramSignature
 from bentpipe_boards.uartbone import UartBone
 from bentpipe_sim.board.windows import board_registers
 
@@ -23,33 +24,44 @@ class OctetTop(wiring.Component):
         There is something to do besides receiving.
     open : Out(1)
         A client has opened a session.
+    chip : Out(SdramSignature)
+        Pins of the memory chip, if the plan has wires in the SDRAM.
 
     Parameters
     ----------
     plan : Plan
     pause : int
         Of :class:`~bentpipe_boards.uartbone.UartBone`.
+    memory : SdramTimes or None
+    pin_clocks : int
+        As for :class:`~bentpipe_boards.core.Core`.
     """
 
-    rx: In(8)
-    rx_valid: In(1)
-    tx: Out(8)
-    tx_valid: Out(1)
-    tx_ready: In(1)
-    busy: Out(1)
-    open: Out(1)
-
-    def __init__(self, plan, pause=1 << 16):
+    def __init__(self, plan, pause=1 << 16, memory=None, pin_clocks=0):
         self.plan, self._pause = plan, pause
-        super().__init__()
+        self._core = Core(plan, memory, pin_clocks)
+        members = {
+            "rx": In(8),
+            "rx_valid": In(1),
+            "tx": Out(8),
+            "tx_valid": Out(1),
+            "tx_ready": In(1),
+            "busy": Out(1),
+            "open": Out(1),
+        }
+        if plan.sdram:
+            members["chip"] = Out(SdramSignature())
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.bridge = bridge = Bridge(words=self.plan.frame_words)
-        m.submodules.core = core = Core(self.plan)
+        m.submodules.core = core = self._core
         scratch = board_registers(self.plan)["scratch"].addr
         m.submodules.uartbone = uartbone = UartBone(scratch=scratch, pause=self._pause)
         wiring.connect(m, bridge.run, core.run)
+        if self.plan.sdram:
+            wiring.connect(m, wiring.flipped(self.chip), core.chip)
         m.d.comb += [core.dropped.eq(bridge.dropped), self.open.eq(bridge.open)]
         join(m, self, bridge, uartbone, core.bus)
         return m

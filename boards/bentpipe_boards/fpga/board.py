@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bentpipe_boards.devices import DEVICES, Device
 
-__all__ = ["Board"]
+__all__ = ["PIN_CLOCKS", "Board"]
+
+PIN_CLOCKS: Final = 2
+"""Registers between the SDRAM's controller and the chip: one out, one in."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Board:
         Of the core, unless another is asked for.
     plan : str
         Name of the plan that is built by default, in :data:`~bentpipe_boards.fpga.plans.PLANS`.
+    sdram : callable or None
+        ``sdram(m, platform, chip)`` joins the pins of its SDRAM to the controller's
+        :class:`~bentpipe_boards.sdram.SdramSignature`, through :data:`PIN_CLOCKS` registers. None: the board has no
+        SDRAM that the emulator can use.
     connect : callable
         ``connect(m, platform, status)`` drives what only this board has; ``status`` is a
         :class:`~bentpipe_boards.fpga.top.Status`.
@@ -49,6 +56,7 @@ class Board:
     clock_hz: int
     plan: str
     connect: Callable[[Any, Any, Any], None]
+    sdram: Callable[[Any, Any, Any], None] | None = None
 
     @property
     def has(self) -> Device:

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.fpga.errors import FpgaError
 
-__all__ = ["Dividers", "Pll", "dividers"]
+__all__ = ["EARLY", "Dividers", "Pll", "dividers"]
 
 _PFD_LEAST: Final = 8_000_000
 _VCO_LEAST: Final = 400_000_000
@@ -17,6 +17,8 @@ _VCO: Final = 600_000_000
 _VCO_MOST: Final = 800_000_000
 """Limits of the phase detector and the oscillator in Hz, from the ECP5 data sheet (FPGA-DS-02012, sysCLOCK PLL), and
 the middle of the latter."""
+EARLY: Final = 1 / 8
+"""Lead of a memory's clock before its controller's, in periods."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ def dividers(reference_hz: int, output_hz: int) -> Dividers:
     raise FpgaError(f"no setting of the PLL makes {output_hz / 1e6:g} MHz of {reference_hz / 1e6:g} MHz")
 
 
+def _phase(by: int) -> tuple[int, int]:
+    """Return the phase of an output that leads one without phase by :data:`EARLY` of its period: whole periods of the
+    oscillator, and eighths of one."""
+    return divmod(8 * (by - 1) + round(8 * by * (1 - EARLY)), 8)
+
+
 class Pll(wiring.Component):
     """An EHXPLLL whose first output is its feedback.
 
@@ -56,10 +64,13 @@ class Pll(wiring.Component):
     -------
     reference : In(1)
     output, locked : Out(1)
+    early : Out(1)
+        The same clock, :data:`EARLY` of its period earlier.
     """
 
     reference: In(1)
     output: Out(1)
+    early: Out(1)
     locked: Out(1)
 
     def __init__(self, by: Dividers):
@@ -68,8 +79,9 @@ class Pll(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        clock = Signal()
-        m.d.comb += self.output.eq(clock)
+        clock, early = Signal(), Signal()
+        m.d.comb += [self.output.eq(clock), self.early.eq(early)]
+        periods, eighths = _phase(self.by.output_by)
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_ICP_CURRENT="12", a_LPF_RESISTOR="8", a_MFG_ENABLE_FILTEROPAMP="1", a_MFG_GMCREF_SEL="2",
@@ -79,7 +91,8 @@ class Pll(wiring.Component):
             p_CLKI_DIV=self.by.reference_by, p_CLKFB_DIV=self.by.feedback_by, p_FEEDBK_PATH="CLKOP",
             p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=self.by.output_by, p_CLKOP_CPHASE=self.by.output_by - 1,
             p_CLKOP_FPHASE=0,
-            i_RST=0, i_STDBY=0, i_CLKI=self.reference, i_CLKFB=clock, o_CLKOP=clock,
+            p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=self.by.output_by, p_CLKOS_CPHASE=periods, p_CLKOS_FPHASE=eighths,
+            i_RST=0, i_STDBY=0, i_CLKI=self.reference, i_CLKFB=clock, o_CLKOP=clock, o_CLKOS=early,
             i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=1, i_PHASESTEP=1, i_PHASELOADREG=1, i_PLLWAKESYNC=0,
             i_ENCLKOP=0, o_LOCK=self.locked,
         )  # fmt: skip

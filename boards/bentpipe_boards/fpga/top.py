@@ -12,8 +12,10 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.board import PIN_CLOCKS, Board
+from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.pll import Pll, dividers
+from bentpipe_boards.sdram import SdramSignature, SdramTimes
 from bentpipe_boards.top import OctetTop
 from bentpipe_boards.uart import Uart
 from bentpipe_sim.board.pipe import BAUD
@@ -66,12 +68,16 @@ class SerialTop(wiring.Component):
     pin_rx, pin_tx : In(1), Out(1)
     clock, link, receives, sends, works : Out(1)
         As for :class:`Status`.
+    chip : Out(SdramSignature)
+        Pins of the memory chip, if the plan has wires in the SDRAM.
     """
 
     def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):
         self.plan, self.clock_hz, self.baud = plan, clock_hz, baud
-        lights = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
-        super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **lights})
+        members = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
+        if plan.sdram:
+            members["chip"] = Out(SdramSignature())
+        super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **members})
 
     @property
     def status(self) -> Status:
@@ -81,7 +87,14 @@ class SerialTop(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.uart = uart = Uart(divisor=Fraction(self.clock_hz, self.baud))
-        m.submodules.octets = octets = OctetTop(self.plan, pause=round(self.clock_hz * _PAUSE_S))
+        m.submodules.octets = octets = OctetTop(
+            self.plan,
+            pause=round(self.clock_hz * _PAUSE_S),
+            memory=SdramTimes(self.clock_hz) if self.plan.sdram else None,
+            pin_clocks=PIN_CLOCKS,
+        )
+        if self.plan.sdram:
+            wiring.connect(m, wiring.flipped(self.chip), octets.chip)
         m.d.comb += [
             uart.pin_rx.eq(self.pin_rx),
             self.pin_tx.eq(uart.pin_tx),
@@ -124,6 +137,8 @@ class FpgaTop(Elaboratable):
     """
 
     def __init__(self, board: Board, plan: Plan, clock_hz: int):
+        if plan.sdram and board.sdram is None:
+            raise FpgaError(f"{board.name}: has no SDRAM that can hold wires; take wires of block memory")
         self.board, self.plan, self.clock_hz = board, plan, clock_hz
         self.dividers = dividers(board.reference_hz, clock_hz)
 
@@ -133,6 +148,9 @@ class FpgaTop(Elaboratable):
         m.submodules.pll = pll = Pll(self.dividers)
         m.domains.sync = ClockDomain()
         m.d.comb += [pll.reference.eq(oscillator.i), ClockSignal("sync").eq(pll.output)]
+        if self.plan.sdram:
+            m.domains.chip = ClockDomain(reset_less=True)
+            m.d.comb += ClockSignal("chip").eq(pll.early)
         m.submodules.reset = ResetSynchronizer(~pll.locked)
 
         line = platform.request("uart", 0, dir="-")
@@ -140,5 +158,7 @@ class FpgaTop(Elaboratable):
         m.submodules.tx = tx = io.Buffer("o", line.tx)
         m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz)
         m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
+        if self.board.sdram is not None and self.plan.sdram:
+            self.board.sdram(m, platform, serial.chip)
         self.board.connect(m, platform, serial.status)
         return m

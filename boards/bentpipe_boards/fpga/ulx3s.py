@@ -23,6 +23,29 @@ def _connect(m, platform, status):
     m.d.comb += gpio0.o.eq(1)
 
 
+def _sdram(m, platform, chip):
+    pins = platform.request("sdram", 0, dir="-")
+    # Registers in the cells of the pins, so that all lines are equally late
+    outs = {
+        "ras": ~chip.command[2],
+        "cas": ~chip.command[1],
+        "we": ~chip.command[0],
+        "ba": chip.bank,
+        "a": chip.address,
+    }
+    fixed = {"clk_en": 1, "cs": 1, "dqm": 0}
+    for name, value in outs.items():
+        m.submodules[f"sdram_{name}"] = pin = io.FFBuffer("o", getattr(pins, name))
+        m.d.comb += pin.o.eq(value)
+    for name, value in fixed.items():
+        m.submodules[f"sdram_{name}"] = pin = io.Buffer("o", getattr(pins, name))
+        m.d.comb += pin.o.eq(value)
+    m.submodules.sdram_clk = clock = io.DDRBuffer("o", pins.clk, o_domain="chip")
+    m.d.comb += [clock.o[0].eq(1), clock.o[1].eq(0)]
+    m.submodules.sdram_dq = data = io.FFBuffer("io", pins.dq)
+    m.d.comb += [data.o.eq(chip.out), data.oe.eq(chip.drives), chip.data.eq(data.i)]
+
+
 BOARD = Board(
     name="ulx3s-85f",
     title="ULX3S with an LFE5U-85F",
@@ -34,4 +57,5 @@ BOARD = Board(
     clock_hz=50_000_000,
     plan="line",
     connect=_connect,
+    sdram=_sdram,
 )

@@ -16,7 +16,7 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "BOARD_VCS", "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "WINDOW_BITS", "Plan",
+    "BOARD_VCS", "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "SDRAM_CELLS", "WINDOW_BITS", "Plan",
     "board_registers", "description_address", "host_port_registers", "ports_of",
 ]  # fmt: skip
 
@@ -27,6 +27,9 @@ HOST_PORT: Final = 128
 BOARD_VCS: Final = 16
 """The fewest VCs that a board's node is built for. So few rows are memories of LUTs. With 64 VCs an interface has 18
 block memories more, and networks were not routable."""
+
+SDRAM_CELLS: Final = 1 << 19
+"""Cells for which the SDRAM of a board has room, in records of 64 octets: a chip of 256 Mbit."""
 
 NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
@@ -54,6 +57,8 @@ class Plan:
         Words of each host port's memory for PDUs to be sent, and for received ones. Powers of two.
     frame_words : int
         Words of the longest frame.
+    sdram : tuple of int
+        Ports, counted as for `wires`, whose wire is in the board's SDRAM.
     gateware : str
         Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
         count when plans are compared.
@@ -64,6 +69,7 @@ class Plan:
     tx_words: int = 4096
     rx_words: int = 4096
     frame_words: int = 512
+    sdram: tuple[int, ...] = ()
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -71,6 +77,10 @@ class Plan:
             raise ValueError(f"a board has {HOST_PORT - 1} nodes at most, not {len(self.nodes)}")
         if len(self.wires) != self.faces or self.faces > 255:
             raise ValueError(f"{self.faces} faces, of at most 255, have a wire each, and there are {len(self.wires)}")
+        if not set(self.sdram) <= set(range(self.faces)):
+            raise ValueError(f"faces are 0 to {self.faces - 1}, and not {max(self.sdram)}")
+        if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
+            raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
@@ -82,6 +92,11 @@ class Plan:
         return tuple(found)
 
     @property
+    def sdram_cells(self) -> int:
+        """Cells of each wire for which the SDRAM has room."""
+        return max((self.wires[face] for face in self.sdram), default=0)
+
+    @property
     def faces(self) -> int:
         """Number of faces, each an input and an output."""
         return sum(map(ports_of, self.nodes))
@@ -90,6 +105,8 @@ class Plan:
         """Return the plan as JSON, as the board's description has it."""
         nodes = [[shape.kind, dict(shape.parameters)] for shape in self.nodes]
         rest: dict[str, Any] = {name: getattr(self, name) for name in ("tx_words", "rx_words", "frame_words")}
+        if self.sdram:
+            rest["sdram"] = self.sdram
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -100,7 +117,8 @@ class Plan:
         try:
             found: dict[str, Any] = json.loads(text)
             nodes = tuple(Shape.of(kind, **parameters) for kind, parameters in found.pop("nodes"))
-            return cls(nodes, tuple(found.pop("wires")), **found)
+            wires, sdram = tuple(found.pop("wires")), tuple(found.pop("sdram", ()))
+            return cls(nodes, wires, sdram=sdram, **found)
         except (KeyError, TypeError) as error:
             raise ValueError(f"no description of a board: {error}") from None
 

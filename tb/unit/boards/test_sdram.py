@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 
-from benches.sdram_chip import FAULTS, SdramChip
 from bentpipe_boards.sdram import RECORD_WORDS, SdramFifos, SdramTimes
+from bentpipe_boards.sdram_chip import FAULTS, SdramChip
 from bentpipe_sim.native import Simulator
 
 CLOCK_HZ = 75_000_000
@@ -206,7 +206,7 @@ def test_a_stuck_data_line_is_seen() -> None:
         ({"rfc": 5}, "a command while a refresh or the mode register is being done"),
         ({"rcd": 5}, "a read or write too soon after its row was opened"),
         ({"rp": 5}, "a refresh or a mode with an open row, or within a precharge"),
-        ({"refresh": 40_000}, "a refresh too late"),
+        ({"refresh": 40_000}, "a read or write after a refresh was too late"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

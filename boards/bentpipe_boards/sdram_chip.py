@@ -1,16 +1,17 @@
-"""A model of an SDRAM chip, from its data sheet (AS4C16M16SA): what it keeps, and whether it is driven as it has to
-be."""
+"""Model of an SDRAM chip, from its data sheet (AS4C16M16SA): it keeps data, and checks that it is driven correctly."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.sdram import BANK_BITS, COLUMN_BITS, Command, SdramSignature, SdramTimes
+from bentpipe_boards.top import OctetTop
 
-__all__ = ["FAULTS", "SdramChip"]
+__all__ = ["FAULTS", "SdramChip", "WithSdram"]
 
 BANKS, LENGTH, LATENCY_2_BURST_8 = 1 << BANK_BITS, 8, 0x23
 MODE_CLOCKS, ROW_TO_ROW_NS, MOST_DEBT = 2, 15, 2
+SIMULATED_HZ, SIMULATED_PIN_CLOCKS = 50_000_000, 2
 
 FAULTS = (
     "",
@@ -25,14 +26,14 @@ FAULTS = (
     "a precharge before the row's time was over",
     "a precharge before the last word was written",
     "a refresh or a mode with an open row, or within a precharge",
-    "a refresh too late",
+    "a read or write after a refresh was too late",
     "another mode than bursts of 8 with a latency of 2",
     "a row opened before precharge, 8 refreshes and the mode",
     "data lines driven by both",
     "a row that the model does not have",
     "data lines not driven in a write",
 )
-"""By number."""
+"""Faults by number; 0 is none."""
 
 
 class SdramChip(wiring.Component):
@@ -42,15 +43,15 @@ class SdramChip(wiring.Component):
     ----------
     times : SdramTimes
     rows : int
-        Of each bank that the model has, from the first one on.
+        Rows of each bank that the model has, from row 0.
 
     Members
     -------
     pins : In(SdramSignature)
     fault : Out(5)
-        Of :data:`FAULTS`, the first one that there was.
+        The first fault since reset, an index into :data:`FAULTS`.
     reads, writes, refreshes : Out(32)
-        Commands.
+        Commands of each kind since reset.
     """
 
     def __init__(self, times: SdramTimes, *, rows: int):
@@ -131,6 +132,12 @@ class SdramChip(wiring.Component):
             m.d.sync += owed.eq(owed + 1)
         with m.Elif(refreshes & ~passes & (owed != 0)):
             m.d.sync += owed.eq(owed - 1)
+        # Without refreshes it loses its data; after the next start that no longer matters
+        stale = Signal()
+        with m.If(modes):
+            m.d.sync += [stale.eq(0), owed.eq(0)]
+        with m.Elif(owed > MOST_DEBT):
+            m.d.sync += stale.eq(1)
 
         gives, writing = self._data(m, rows, bank, reads, writes, accesses)
         row = rows[bank]
@@ -147,7 +154,7 @@ class SdramChip(wiring.Component):
             too_soon,
             shut_soon,
             (refreshes | modes) & (is_open.any() | Cat(each["rp"] != 0 for each in banks).any()),
-            owed > MOST_DEBT,
+            accesses & stale,
             modes & (pins.address != LATENCY_2_BURST_8),
             opens & ~(closed_all & (done == 8) & has_mode),
             gives & pins.drives,
@@ -196,3 +203,35 @@ class SdramChip(wiring.Component):
             pins.data.eq(get.data.word_select(lane, 16)),
         ]  # fmt: skip
         return drives, puts
+
+
+class WithSdram(wiring.Component):
+    """:class:`~bentpipe_boards.top.OctetTop` with the model as its SDRAM. It never answers again once the chip has been
+    driven wrongly.
+
+    Parameters
+    ----------
+    plan : Plan
+        Plan with wires in the SDRAM.
+    """
+
+    def __init__(self, plan):
+        self._times = SdramTimes(SIMULATED_HZ)
+        self._octets = OctetTop(plan, memory=self._times, pin_clocks=SIMULATED_PIN_CLOCKS)
+        # The rows in which records lie: 16 in each bank's row
+        self._rows = max(1, len(plan.sdram) * plan.sdram_cells >> 4 + BANK_BITS)
+        super().__init__({name: member for name, member in self._octets.signature.members.items() if name != "chip"})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.octets = octets = self._octets
+        m.submodules.chip = chip = SdramChip(self._times, rows=self._rows)
+        for name in self.signature.members:
+            ours, inner = getattr(self, name), getattr(octets, name)
+            m.d.comb += inner.eq(ours) if name in ("rx", "rx_valid", "tx_ready") else ours.eq(inner)
+        m.d.comb += self.tx_valid.eq(octets.tx_valid & (chip.fault == 0))
+        # Registers at the pins, as on a board
+        for name in ("command", "bank", "address", "out", "drives"):
+            m.d.sync += getattr(chip.pins, name).eq(getattr(octets.chip, name))
+        m.d.sync += octets.chip.data.eq(chip.pins.data)
+        return m
