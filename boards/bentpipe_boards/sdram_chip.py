@@ -123,22 +123,7 @@ class SdramChip(wiring.Component):
             with m.If(one):
                 m.d.sync += getattr(self, name).eq(getattr(self, name) + 1)
 
-        # Refreshes that are owed
-        owed, left = Signal(8), Signal(range(clocks("refresh") + 1))
-        passes = Signal()
-        m.d.comb += passes.eq(has_mode & (left == 0))
-        m.d.sync += left.eq(Mux(left == 0, clocks("refresh") - 1, left - 1))
-        with m.If(passes & ~refreshes):
-            m.d.sync += owed.eq(owed + 1)
-        with m.Elif(refreshes & ~passes & (owed != 0)):
-            m.d.sync += owed.eq(owed - 1)
-        # Without refreshes it loses its data; after the next start that no longer matters
-        stale = Signal()
-        with m.If(modes):
-            m.d.sync += [stale.eq(0), owed.eq(0)]
-        with m.Elif(owed > MOST_DEBT):
-            m.d.sync += stale.eq(1)
-
+        stale = self._stale(m, refreshes, modes, has_mode)
         gives, writing = self._data(m, rows, bank, reads, writes, accesses)
         row = rows[bank]
         self._note(
@@ -162,6 +147,25 @@ class SdramChip(wiring.Component):
             writing & ~pins.drives,
         )
         return m
+
+    def _stale(self, m, refreshes, modes, has_mode):
+        """Count the refreshes that are owed; return whether data are lost because one came too late."""
+        clocks = self._times.clocks
+        owed, left = Signal(8), Signal(range(clocks("refresh") + 1))
+        passes = Signal()
+        m.d.comb += passes.eq(has_mode & (left == 0))
+        m.d.sync += left.eq(Mux(left == 0, clocks("refresh") - 1, left - 1))
+        with m.If(passes & ~refreshes):
+            m.d.sync += owed.eq(owed + 1)
+        with m.Elif(refreshes & ~passes & (owed != 0)):
+            m.d.sync += owed.eq(owed - 1)
+        # Without refreshes it loses its data; after the next start that no longer matters
+        stale = Signal()
+        with m.If(modes):
+            m.d.sync += [stale.eq(0), owed.eq(0)]
+        with m.Elif(owed > MOST_DEBT):
+            m.d.sync += stale.eq(1)
+        return stale
 
     def _note(self, m, *faults):
         assert len(faults) == len(FAULTS) - 1
