@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bentpipe_hdl.registers import ADDR_BITS, Register, RegisterMap
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 
 __all__ = ["CsrMap", "CsrSignature"]
 
@@ -206,7 +206,7 @@ class CsrMap:
                     raise ValueError(f"nothing is behind register {register.name} of {self._map.kind}")
                 (self.setting if register.count is None else self.settings)(register.name)
         for signal in (self._reading, self._strobed, *self._strobes):
-            settled(signal)
+            rarely_changes(signal)
         m = self._m
         # Which register it is, is known with the address; they do not overlap.
         chosen = Signal(len(self._read), name="csr_chosen")

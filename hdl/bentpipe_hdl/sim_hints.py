@@ -1,17 +1,18 @@
-"""Marks of registers that have one value in most clocks, or for a long time, and of what decides about a clock.
+"""Hints for the simulator: registers that almost always have one value, and bits on which to branch first.
 
-They change nothing in hardware. The simulation makes shorter bodies of a node for the clocks at whose beginning marked
-registers have their values, and folds them into these as constants: one body for when all are steady, and one for when
-at least all that are settled are. So a mark pays for strobes and for states that last, and costs for a register that
-differs more often than it says.
+They have no effect on hardware.
+
+The native engine makes shorter bodies of a node, in which marked registers are constants: one for clocks at whose
+beginning all marked registers have their values, and one for those at which at least all of :func:`rarely_changes` do.
+So a mark saves time for strobes and for states that last, and costs time for a register that often has another value.
 """
 
 from amaranth.hdl import Value
 
-__all__ = ["decides", "settled", "steady"]
+__all__ = ["branch_first", "rarely_changes", "usually"]
 
 
-def decides(signal, turn, seldom=None):
+def branch_first(signal, turn, seldom=None):
     """Mark a bit on which most of the work of a clock depends, such as whether a cell leaves; return the bit.
 
     The native engine branches on it first (of several, on the one with the least ``turn``), and has a body for each
@@ -22,13 +23,13 @@ def decides(signal, turn, seldom=None):
     return signal
 
 
-def steady(signal, value=0):
+def usually(signal, value=0):
     """Mark a register that has this value in most clocks in which its node works, such as a frame strobe; return it."""
     Value.cast(signal).attrs["bentpipe_steady"] = value
     return signal
 
 
-def settled(signal, value=0):
+def rarely_changes(signal, value=0):
     """Mark a register that has this value for a long time, such as the state of an alarm; return it."""
     Value.cast(signal).attrs["bentpipe_settled"] = value
     return signal

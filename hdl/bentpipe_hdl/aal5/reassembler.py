@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
 from ..generations import Generations
-from ..steady import decides
+from ..sim_hints import branch_first
 from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word
 from .timer import TIMEOUT_BITS, ReassemblyTimer
 
@@ -162,8 +162,8 @@ class Reassembler(wiring.Component):
                     m.d.sync += self.over.eq(self.over + 1)
                 with m.Else():
                     m.d.comb += takes.eq(1)
-        decides(takes, 1, seldom=0)
-        decides(current, 3, seldom=0)
+        branch_first(takes, 1, seldom=0)
+        branch_first(current, 3, seldom=0)
         counts = slot.store("counts", 32, self.vcs, block=True)
         counts.write(vc, counts.read(vc, at=7, to="received") + 1, takes, clear=(self.clearing, self.clear, 0))
         m.d.comb += self.cells.eq(counts.peek(self.cells_index))

@@ -16,7 +16,7 @@ from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.steady import decides, settled
+from bentpipe_hdl.sim_hints import branch_first, rarely_changes
 from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.pacer import Pacer
 
@@ -81,7 +81,7 @@ class NicCore:
         if tables:
             tables.add_to(m)
         clear_bits = (vcs - 1).bit_length() + 4  # clearing after reset: 8 * vcs clocks
-        clear = settled(Signal(clear_bits, name="clear"), 1 << (clear_bits - 1))
+        clear = rarely_changes(Signal(clear_bits, name="clear"), 1 << (clear_bits - 1))
         clearing = Signal(name="clearing")
         m.d.comb += clearing.eq(~clear[-1])
         with m.If(clearing):
@@ -131,8 +131,8 @@ class NicCore:
         else:
             m.d.comb += [tx.word.eq(nic.word), nic.word_next.eq(tx.word_next)]
         csr.counts("tx_cells", tx.count_index, tx.count)
-        decides(pacer.sends, 0)
-        decides(tx.last, 2, seldom=1)
+        branch_first(pacer.sends, 0)
+        branch_first(tx.last, 2, seldom=1)
 
     def of_host(self, posts: Any) -> Any:
         """Return whether a post is the host's, given that ``posts`` is true."""

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 
 __all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "dark_bytes", "dark_words", "los_words"]
 
@@ -100,8 +100,8 @@ class Aligner(wiring.Component):
         m.d.sync += older.eq(window[bits:])
 
         # Data path: `width` + 1 bytes from the shift on, then the shift within bytes.
-        by_bytes = settled(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
-        by_bits = settled(Signal(3))
+        by_bytes = rarely_changes(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
+        by_bits = rarely_changes(Signal(3))
         span = Signal(8 * (width + 1))
         aligned = Signal(bits)
         two = Cat(window[-2 * bits :])
@@ -132,9 +132,9 @@ class Aligner(wiring.Component):
         last_word = (n + 2) // width
         so_far = Signal()
         match, checking = Signal(), Signal()
-        state = settled(Signal(_State), _State.FRAME.value)
+        state = rarely_changes(Signal(_State), _State.FRAME.value)
         for signal in (self.lof, self.los, self.dark):
-            settled(signal)
+            rarely_changes(signal)
         bad = Signal(range(SEF_FRAMES))
         once = Signal()  # one good pattern since the last loss
         m.d.comb += [self.in_frame.eq(state == _State.FRAME), self.sef.eq(~self.in_frame)]
@@ -168,7 +168,7 @@ class Aligner(wiring.Component):
                         m.d.sync += state.eq(_State.HUNT)
 
         # Search
-        hits = settled(Signal(bits))
+        hits = rarely_changes(Signal(bits))
         with m.If(state == _State.HUNT):
             tail = window[-8 * search_bytes :]
             order = Signal(8 * search_bytes)  # bits as they came
@@ -213,7 +213,7 @@ class Aligner(wiring.Component):
 
         # LOS
         limit = los_words(g)
-        run = settled(Signal(range(limit + 1)))
+        run = rarely_changes(Signal(range(limit + 1)))
         with m.If((self.line == 0) | ~self.signal):
             with m.If(run != limit):
                 m.d.sync += run.eq(run + 1)

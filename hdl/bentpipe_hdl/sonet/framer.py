@@ -4,13 +4,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.sim_hints import rarely_changes, usually
 from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
 from bentpipe_hdl.sonet.mapper import CellMapper
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import FORCE, FRAMER_SETTINGS
-from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["Framer", "FramerForce"]
 
@@ -126,10 +126,10 @@ class Framer(wiring.Component):
         # Where the next word of the line is in the frame.
         column = Signal(range(g.row_words))
         row = Signal(4)
-        last = steady(Signal())
-        toh_word = steady(Signal(init=1))
+        last = usually(Signal())
+        toh_word = usually(Signal(init=1))
         for signal in (self.frame, self.j0_sent, self.j1_sent, self.rei_l_sent, self.rei_p_sent, self.moved):
-            steady(signal)
+            usually(signal)
         m.d.sync += toh_word.eq(last if g.wide else last | (column + 1 < g.toh_words))
         m.d.sync += last.eq(column == g.row_words - 2)
         m.d.sync += column.eq(column + 1)
@@ -362,13 +362,13 @@ class Framer(wiring.Component):
         into_h3 = Signal()
         hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
         held = Signal(2)
-        stuff = settled(Signal())  # the word begins with a unit of stuff
+        stuff = rarely_changes(Signal())  # the word begins with a unit of stuff
         # A new SPE begins after so many more units of the old one, from the word that is fetched next on.
         fetch, restart, unit = Signal(), Signal(), Signal(2)
-        waiting = settled(Signal(init=1))  # for the first SPE, too
+        waiting = rarely_changes(Signal(init=1))  # for the first SPE, too
         left = Signal(10, init=(self._pointer - 522) % (LAST_POINTER + 1))
         spe = self._wide_spe(m, g, fetch, restart, unit, mapper)
-        empty = settled(Signal(init=1))  # there is no SPE's word yet
+        empty = rarely_changes(Signal(init=1))  # there is no SPE's word yet
         with m.If(empty):
             m.d.comb += fetch.eq(1)
             m.d.sync += empty.eq(0)
@@ -429,7 +429,7 @@ class Framer(wiring.Component):
         # A new SPE's first word is fetched while the last word of the unit before its place is sent.
         at_once = self._pointer == 522  # the place is the frame's first one outside the overhead
         fetch, restart = Signal(), Signal(init=at_once)
-        waiting = settled(Signal(init=not at_once))  # for the first SPE, too
+        waiting = rarely_changes(Signal(init=not at_once))  # for the first SPE, too
         before = Signal(10, init=(self._pointer - 1) % (LAST_POINTER + 1))
         here = Signal()
         spe = self._narrow_spe(m, g, fetch, restart, mapper)

@@ -8,10 +8,10 @@ from bentpipe_hdl.bit_errors import GAP_BITS
 from bentpipe_hdl.cell import TIME_BITS, WIDE, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.link.gap import Gap, inject, xorshift
+from bentpipe_hdl.sim_hints import branch_first, rarely_changes
 from bentpipe_hdl.sonet.control import WAITING, sonet_registers
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import decides, settled
 
 __all__ = ["LineErrors", "SonetLine"]
 
@@ -98,8 +98,8 @@ class LineErrors(wiring.Component):
         left, noise = Signal(GAP_BITS), Signal(64, init=1)
         burst, loss, flipping = Signal(16), Signal(32), Signal()
         at_random, at_place, hit = Signal(), Signal(), Signal()
-        busy, starts = settled(Signal()), Signal()  # something may happen to the line
-        redraw = settled(Signal())
+        busy, starts = rarely_changes(Signal()), Signal()  # something may happen to the line
+        redraw = rarely_changes(Signal())
         m.submodules.first_gap = first = Gap()
         m.d.comb += [first.mantissa.eq(self.mantissa), first.shift.eq(self.shift)]
         m.d.comb += starts.eq(self.burst_start | self.flip_start | self.loss_start)
@@ -232,11 +232,11 @@ class SonetLine(wiring.Component):
         m.submodules.end0, m.submodules.end1 = ends
         m.submodules.way0, m.submodules.way1 = ways
 
-        word, waiting = decides(Signal(), 0), Signal()
+        word, waiting = branch_first(Signal(), 0), Signal()
         due, part, asked = Signal(TIME_BITS), Signal(range(self.WORDS)), Signal(TIME_BITS)
         following = Signal(TIME_BITS)
-        tick, now = self.time.tick, self.time.now
-        starting = settled(Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words))
+        tick, now, start = self.time.tick, self.time.now, self.START * geometry.frame_words
+        starting = rarely_changes(Signal(range(start + 1), init=start))
         with m.If(tick):
             with m.If(due <= now):
                 m.d.comb += word.eq(1)
@@ -373,7 +373,7 @@ class SonetLine(wiring.Component):
                 name = f"{part}_{to}"
                 setting = csr.setting(name)
                 if part in ("random", "slip"):
-                    settled(setting)
+                    rarely_changes(setting)
                 else:
                     strobe = Signal(name=f"{name}_written")
                     csr.on_write(name, strobe)

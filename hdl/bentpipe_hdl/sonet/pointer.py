@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.sim_hints import rarely_changes
 from bentpipe_hdl.sonet.bip import ones
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
-from bentpipe_hdl.steady import settled
 
 __all__ = [
     "D_BITS",
@@ -212,8 +212,8 @@ class PointerInterpreter(wiring.Component):
             Signal(name=name) for name in ("ais", "norm", "flag", "inc", "dec", "bad", "other")
         )
         third = Signal()
-        settled(self.state.as_value(), PointerState.NORM.value)
-        settled(self.sure, 1)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.sure, 1)
         m.d.comb += [self.following.eq(self.state), self.confirmed.eq(self.sure & ~self.missed)]
         with m.If(self.strobe & (norm | self.jump)):
             m.d.comb += self.confirmed.eq(1)
@@ -323,7 +323,7 @@ class ConcatenationIndicator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         again, run = Signal(), Signal(3)
-        settled(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
         m.d.comb += self.following.eq(self.state)
         with m.If(self.strobe):
             m.d.comb += [
@@ -373,7 +373,7 @@ class PathState(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        settled(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
         with m.If(self.strobe):
             m.d.sync += self.state.eq(PointerState.LOP)
             for state in (PointerState.NORM, PointerState.AIS):

@@ -5,7 +5,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.sim_hints import usually
 
 __all__ = ["TRACE_MESSAGES", "TraceForm", "TraceReceiver", "TraceSender", "trace_message"]
 
@@ -82,7 +82,7 @@ class TraceSender(wiring.Component):
         get = memory.read_port(domain="comb")
         put = memory.write_port()
         byte = Signal(8, init=self._first)
-        stale = steady(Signal())
+        stale = usually(Signal())
         m.d.comb += [
             get.addr.eq(index),
             put.addr.eq(self.address),
@@ -134,7 +134,7 @@ class TraceReceiver(wiring.Component):
         put = memory.write_port()
         # A byte's way: it is kept; its place in the message is found; it is compared; the message so far is judged; a
         # message that ends counts.
-        at = steady(Signal(4))
+        at = usually(Signal(4))
         byte = Signal(8)
         index = Signal(6)  # of the byte that came last
         ends, wrong, differs = Signal(), Signal(), Signal()

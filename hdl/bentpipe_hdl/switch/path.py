@@ -15,7 +15,7 @@ from amaranth.hdl import Cat, Mux, Signal, Value
 from amaranth.lib import wiring
 
 from bentpipe_hdl.cell import CellHeader
-from bentpipe_hdl.steady import decides
+from bentpipe_hdl.sim_hints import branch_first
 from bentpipe_hdl.switch.core.core import Core
 from bentpipe_hdl.switch.core.vc_table import VcField
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
@@ -247,8 +247,8 @@ def arrive(core: Core, plugins: Sequence[Any]) -> ArrivingCell:
         plugin.check(m, cell)
     _admit(cell, admissible, *cell.verdict(dropped))
     _enqueue(cell)
-    decides(known_arrival, 1, seldom=0)
-    decides(cell.enqueue, 2, seldom=0)
+    branch_first(known_arrival, 1, seldom=0)
+    branch_first(cell.enqueue, 2, seldom=0)
     return cell
 
 
@@ -338,8 +338,8 @@ def leave(arriving: ArrivingCell, plugins: Sequence[Any]) -> LeavingCell:
     _dequeue(cell, arriving)
     _schedule(cell, arriving)
     _send(cell)
-    decides(cell.serve, 0)
-    decides(more, 4)
+    branch_first(cell.serve, 0)
+    branch_first(more, 4)
     return cell
 
 

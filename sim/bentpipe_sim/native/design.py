@@ -16,7 +16,7 @@ __all__ = ["Design", "Memory", "Register", "Write", "design"]
 
 @dataclass(frozen=True)
 class Register:
-    """A field of a register. ``mark``: the level and the value of it if it is marked (:mod:`bentpipe_hdl.steady`)."""
+    """A field of a register. ``mark``: level and value of its mark, if it has one (:mod:`bentpipe_hdl.sim_hints`)."""
 
     name: str
     width: int

@@ -65,7 +65,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Register:
-    """``marks``: :mod:`bentpipe_hdl.steady`'s level and value, if it has one."""
+    """``marks``: :mod:`bentpipe_hdl.sim_hints`'s level and value, if it has one."""
 
     init: int
     marks: tuple[str, int] | None

@@ -2,7 +2,7 @@
 
 A clock has more than one body: the whole one, and shorter ones for clocks at whose beginning some inputs and registers
 are known: no register is accessed, a cell arrives or none does, what is marked as settled or steady
-(:mod:`bentpipe_hdl.steady`) has its value. A shorter body is the same design with these as constants. Members tell
+(:mod:`bentpipe_hdl.sim_hints`) has its value. A shorter body is the same design with these as constants. Members tell
 whether marked registers have their values: a body in which they are constants clears the member when it writes another
 value, and a longer one computes it anew.
 """

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
-from bentpipe_hdl.steady import decides
+from bentpipe_hdl.sim_hints import branch_first
 from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CATCH_UP", "PortRateScheduler", "earliest_due", "is_before"]
@@ -131,7 +131,7 @@ class PortRateScheduler(wiring.Component):
             m.d.comb += comes.eq(~is_before(now, self.due))
         if self._knows:
             with m.If(comes), m.If(self.several):
-                m.d.comb += decides(asks, 3, seldom=1).eq(~is_before(now, self.rest))
+                m.d.comb += branch_first(asks, 3, seldom=1).eq(~is_before(now, self.rest))
         else:
             m.d.comb += asks.eq(comes)
         with slot.gate_when(asks):

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 from bentpipe_hdl.switch.registers import core_registers
 from bentpipe_hdl.tick_schedule import TickSchedule
 
@@ -153,7 +153,7 @@ class VcTable(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.arrival_en, self.state_en, self.departure_en)
-        count = settled(Signal(len(self.clear) + 1), 1 << len(self.clear))
+        count = rarely_changes(Signal(len(self.clear) + 1), 1 << len(self.clear))
         clearing, clear_vc = Signal(), self.clear[: len(self.arriving)]
         m.d.comb += [clearing.eq(~count[-1]), self.clearing.eq(clearing), self.clear.eq(count)]
         with m.If(clearing):
