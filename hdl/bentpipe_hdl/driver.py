@@ -130,7 +130,7 @@ class Driver:
         """Yield the node's balances: cells in = cells out + dropped by reason + still queued."""
         raise NotImplementedError
 
-    def counted(self, number: int) -> tuple[int, int]:
+    def vc_counters(self, number: int) -> tuple[int, int]:
         """Return the addresses of two counters of a VC, for a ledger: cells accepted to be sent, and cells sent.
 
         They are 0 for a node without VCs or such a counter.
@@ -141,16 +141,16 @@ class Driver:
         """Return the address of the number of cells in the node's buffer; 0 if it has none."""
         return 0
 
-    def copied(self) -> tuple[int, int]:
-        """Return the addresses of replication counters, as :meth:`counted`; 0 for none.
+    def replication_counter(self) -> tuple[int, int]:
+        """Return the address of the number of cells that wait to be copied, and 0: a pair as from :meth:`vc_counters`.
 
-        They belong to VCs whose cells are copied. The first is the number of cells that wait for it.
+        The address is 0 for a node that copies no cells.
         """
         return 0, 0
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the losses and hits that the node reports as they happen, for a ledger.
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the counters of losses and bit errors that the node reports as they happen, for a ledger.
 
-        Each is a kind, the number under which the node reports it, and the address of its counter.
+        Each is a text for a message, the number under which the node reports the event, and the count.
         """
         return iter(())

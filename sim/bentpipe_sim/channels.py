@@ -56,12 +56,12 @@ class LedgerHop(NamedTuple):
 
     def row(self) -> tuple[int, ...]:
         """Return the hop as ``bp_hop`` of ``csrc/network.h``."""
-        kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.counted(self.number), 0xFFFFFFFF
+        kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.vc_counters(self.number), 0xFFFFFFFF
         queue = self.node.driver.buffered()
         if self.in_path:
             kind, counted = len(KINDS), (0, 0)
         if self.root:
-            kind, counted, reasons = len(KINDS) + 1, self.node.driver.copied(), NOT_COPIED
+            kind, counted, reasons = len(KINDS) + 1, self.node.driver.replication_counter(), NOT_COPIED
         return kind, self.node.index, self.port, self.number, self.key, self.mask, *counted, reasons, queue
 
 

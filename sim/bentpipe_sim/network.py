@@ -493,7 +493,7 @@ class Network(Topology, Pdus):
         if not self.loop.is_open:
             self.start()
         for node in self.nodes:
-            node.check_told()
+            node.check_reports()
         found = [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
         for place, monitor in self._arrivals.items():
             found[place] = replace(found[place], arrivals=monitor.counts())

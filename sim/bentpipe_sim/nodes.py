@@ -255,9 +255,9 @@ class Node:
         for balance in self.driver.account(cells_in, cells_out):
             self._expect(balance.what, balance.left, balance.right)
 
-    def check_told(self) -> None:
-        """Raise NetworkError unless the ledger was told of all cells that the node has counted as dropped or hit."""
-        for what, at, count in self.driver.told():
+    def check_reports(self) -> None:
+        """Raise NetworkError unless the ledger has all cells that the node counted as dropped or errored."""
+        for what, at, count in self.driver.ledger_counts():
             self._expect(what, count, self._seen(at))
 
     def _seen(self, at: int) -> int:

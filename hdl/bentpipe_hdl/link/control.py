@@ -216,8 +216,8 @@ class LinkDriver(Driver):
         made = sum(count for name, count in now.items() if name.startswith("made_"))
         yield Balance("cells in + made = cells out + lost", cells_in + made, cells_out + gone)
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
-        yield "cells told as hit", 0, now["errored"]
-        yield "cells told as gone", 1, sum(count for name, count in now.items() if name.startswith("drop_"))
-        yield "cells told as made", 2, sum(count for name, count in now.items() if name.startswith("made_"))
+        lost, made = (sum(n for name, n in now.items() if name.startswith(kind)) for kind in ("drop_", "made_"))
+        for number, (what, count) in enumerate((("with bit errors", now["errored"]), ("lost", lost), ("made", made))):
+            yield f"cells {what} = reported to the ledger", number, count

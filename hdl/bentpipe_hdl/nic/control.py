@@ -262,7 +262,7 @@ class NicDriver(Driver):
         """Return the number of PDUs received whole on a VC."""
         return self.csr.rx_pdus[8 * index + VERDICTS.index("ok")]
 
-    def counted(self, number: int) -> tuple[int, int]:
+    def vc_counters(self, number: int) -> tuple[int, int]:
         return 0, self.csr.map["tx_cells"].addr + number
 
     def counters(self) -> dict[str, Any]:

@@ -439,17 +439,17 @@ class SwitchDriver(Driver):
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
         yield Balance("cells sent or flushed + made = cells out", departed + made, cells_out + now["flushed"])
 
-    def counted(self, number: int) -> tuple[int, int]:
+    def vc_counters(self, number: int) -> tuple[int, int]:
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
 
     def buffered(self) -> int:
         return self.csr.map["occupancy"].addr
 
-    def copied(self) -> tuple[int, int]:
+    def replication_counter(self) -> tuple[int, int]:
         return self.csr.map["copies_waiting"].addr, 0
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
         for k, reason in enumerate(REASONS):
             for vc, count in enumerate(now[f"drop_{reason}"]):
-                yield f"cells of VC {vc} told as dropped ({reason})", 64 * vc + k, count
+                yield f"cells of VC {vc} dropped ({reason}) = reported to the ledger", 64 * vc + k, count

@@ -207,7 +207,7 @@ class LockstepNetwork(Network):
         for index, expected in self._expected.items():
             if expected and expected[0][0] <= tick:
                 raise self._mismatch(
-                    f"{self.nodes[index].name}: {_told(expected[0])} natively, and nothing on the board"
+                    f"{self.nodes[index].name}: {_described(expected[0])} natively, and nothing on the board"
                 )
 
     def _compare(self, ended: Ended) -> None:
@@ -215,9 +215,9 @@ class LockstepNetwork(Network):
         name, expected = self.nodes[index].name, self._expected[index]
         found = ended.tick, ended.vc, ended.status, ended.congested, ended.octets
         if not expected:
-            raise self._mismatch(f"{name}: {_told(found)} on the board, and nothing natively")
+            raise self._mismatch(f"{name}: {_described(found)} on the board, and nothing natively")
         if expected[0] != found:
-            raise self._mismatch(f"{name}: {_told(found)} on the board, and {_told(expected[0])} natively")
+            raise self._mismatch(f"{name}: {_described(found)} on the board, and {_described(expected[0])} natively")
         expected.popleft()
         self.checked += 1
 
@@ -302,7 +302,7 @@ def _name_of(registers: RegisterMap, addr: int) -> str:
     return f"register {addr:#x}"
 
 
-def _told(pdu: tuple[int, int, int, bool, bytes]) -> str:
+def _described(pdu: tuple[int, int, int, bool, bytes]) -> str:
     tick, vc, status, congested, octets = pdu
     marked = ", congested" if congested else ""
     return f"a PDU of VC {vc} at tick {tick} ({PduStatus(status).name}, {len(octets)} octets{marked})"

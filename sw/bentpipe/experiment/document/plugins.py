@@ -143,7 +143,7 @@ def load(name: str, path: Path) -> Plugin:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        with _told(str(path), path):
+        with _with_place(str(path), path):
             spec.loader.exec_module(module)
             declared = _declared_in(module)
             return _add(declared, name, sha256, "", str(path.resolve()), module_name)
@@ -177,13 +177,13 @@ def _load_package(package: str, entries: Sequence[EntryPoint]) -> None:
     declared = _Declared()
     place, tops = f"package {package}", sorted({entry.module.partition(".")[0] for entry in entries})
     for entry in entries:
-        with _told(f"{place}: entry point {entry.name!r} of {entry.group}"):
+        with _with_place(f"{place}: entry point {entry.name!r} of {entry.group}"):
             _GROUPS[entry.group](declared, entry.load(), entry.value)
     files = [Path(str(sys.modules[top].__file__)) for top in tops]
     sources = [(f, f.parent.rglob("*.py") if f.name == "__init__.py" else [f]) for f in files]
     sha256 = hashlib.sha256("".join(_digest(found, f.parent) for f, found in sources).encode()).hexdigest()
     version = entries[0].dist.version if entries[0].dist else ""
-    with _told(place):
+    with _with_place(place):
         _add(declared, package, sha256, version, "", *tops)
 
 
@@ -240,7 +240,7 @@ def _text(error: Exception) -> str:
 
 
 @contextmanager
-def _told(place: str, path: Path | None = None) -> Iterator[None]:
+def _with_place(place: str, path: Path | None = None) -> Iterator[None]:
     """Turn every exception within the context into a line about a plugin, with the place in its own files."""
     try:
         yield
