@@ -20,9 +20,9 @@ BURST: Final = 8
 MODE: Final = 0b0_00_010_0_011
 """The chip's mode register: sequential bursts of 8, CAS latency of 2 clocks."""
 COLUMN_BITS, BANK_BITS, ROW_BITS = 9, 2, 13
-"""Of a chip of 256 Mbit with 16 data lines (AS4C16M16SA, IS42S16160G, MT48LC16M16A2)."""
+"""Address bits of a chip of 256 Mbit with 16 data lines (AS4C16M16SA, IS42S16160G, MT48LC16M16A2)."""
 PLACE_BITS: Final = COLUMN_BITS + BANK_BITS + ROW_BITS - 5
-"""Of a record's place: 32 MB hold 2**19 records."""
+"""Width of a record's place: 32 MB hold 2**19 records."""
 _HALVES: Final = 2 * RECORD_WORDS
 _BOX: Final = 4
 """Records that wait at each end of a FIFO."""

@@ -43,7 +43,7 @@ PACKAGE = "CABGA381"
 SPEED = 6
 
 NEEDED_MHZ = CLOCKS_A_TICK / TICK_PS * 1e6
-"""Of a narrow node in real time."""
+"""Clock of a narrow node in real time, in MHz."""
 
 GROWTH = 0.05
 """A change of more than this is shown."""

@@ -22,10 +22,10 @@ REGISTERS: dict[str, Callable[..., RegisterMap]] = {
     "link": link_registers,
     "sonet": sonet_registers,
 }
-"""Of each kind: its registers, given its shape by keywords."""
+"""Functions that make the registers of each kind from its shape, given as keywords."""
 
 OPTIONS_BY_KIND: Final = {"nic": NIC_OPTIONS, "link": LINK_OPTIONS}
-"""Of kinds whose shape has a part for each option: their options."""
+"""Options of the kinds whose shape has a part for each option."""
 
 _KEYWORD: Final = Parameter.KEYWORD_ONLY
 

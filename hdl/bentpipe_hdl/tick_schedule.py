@@ -24,7 +24,7 @@ from .clocks import ClockError, Clocks
 __all__ = ["ClockError", "Store", "TickSchedule"]
 
 FACTOR_BITS = 18
-"""Of the factors of a device's multiplier."""
+"""Width of the factors of a device's multiplier."""
 
 SHALLOW = 32
 """Rows up to which synthesis chooses between memories of LUTs and block memories by their cost. An ECP5 has one block

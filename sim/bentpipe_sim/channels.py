@@ -21,7 +21,7 @@ NOT_RM = 1 << 31
 """In a ledger's mask: RM cells with this VPI/VCI are none of the VC's (``csrc/cell.hpp``)."""
 
 FASTEST_PERIOD = 4 << 16
-"""Of a NIC's line whose VCs have credits, so that credit cells are taken as they come: that of OC-12c."""
+"""Shortest period of a NIC's line whose VCs have credits (OC-12c), so that credit cells are taken as they arrive."""
 
 
 NOT_COPIED = sum(1 << REASONS.index(reason) for reason in ("upc", "copies"))

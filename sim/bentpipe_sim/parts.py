@@ -32,8 +32,8 @@ _LONG: Final = round_ticks(1_000_000_000)
 _NODES: Final = 8
 """A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
 _FEW: Final = 18
-"""With so many nodes a network stays in the first cache of a core: parts pay with several threads and long wires
-only."""
+"""Nodes up to which a network fits into a core's first-level cache. Parts then save time only with several threads and
+long wires."""
 
 
 def chosen_threads() -> int | None:

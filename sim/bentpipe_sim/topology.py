@@ -31,7 +31,7 @@ class Topology:
     """The parts of a network. Once it runs no part is added; VCs and virtual paths may change their settings."""
 
     least_vcs: int = 0
-    """Of its nodes."""
+    """VCs for which each node is built at least."""
 
     def __init__(self, seed: int):
         self.seed = seed

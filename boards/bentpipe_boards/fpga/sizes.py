@@ -21,7 +21,7 @@ ROUTABLE: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
 """Shares of a device up to which a plan is taken to be routable: with 94 % of the block memories in use the router did
 not end."""
 _ROWS: Final = 512
-"""Of 32 bits, in a block memory."""
+"""Rows of 32 bits in a block memory."""
 _SHALLOW: Final = 32
 """Rows up to which a memory is one of LUTs."""
 

@@ -22,7 +22,7 @@ from bentpipe_hdl.tick_schedule import TickSchedule
 __all__ = ["CELL_BITS", "ERRORS_A_CELL", "Link"]
 
 ROOM_BITS = 40
-"""Of a link's room: cells that go by meanwhile are fewer than 2**32."""
+"""Width of a link's ``room``: fewer than 2**32 cells pass meanwhile."""
 
 
 class Link(wiring.Component):

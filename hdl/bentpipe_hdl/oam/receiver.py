@@ -19,8 +19,9 @@ TAG_BITS = 32
 Said = data.StructLayout(
     {"function": 4, "fault": 1, "indication": 1, "tag": TAG_BITS, "ends": 1, "all": 1, "here": 1, "mine": 1}
 )
-"""Of a payload: its function type; its OAM type is fault management; of a loopback cell, its indication and tag; its
-location ID is that of end points (all ones), that of all points (all zeros), this node's; its source ID is this node's.
+"""Contents of a payload: function type; whether the OAM type is fault management; of a loopback cell, indication and
+tag, whether its location ID means end points (all ones), all points (all zeros) or this node, and whether its source ID
+is this node's.
 """
 
 _KNOWN = 8

@@ -28,7 +28,7 @@ WAITING = 16
 """Cells that wait at an end of a line, at most."""
 
 FOREVER = (1 << 32) - 1
-"""Of the registers ``loss``."""
+"""Value of the registers ``loss`` for a loss without end."""
 
 WAITING_MOVES = 16
 """Pointer movements that wait for their time."""
@@ -40,7 +40,7 @@ STOPPING = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
 """Defects while which cells do not arrive."""
 
 DRIFT_PER_PPM = 13136.56
-"""Of the register ``drift``."""
+"""Value of the register ``drift`` for 1 ppm."""
 
 
 class SonetSettings(Settings):

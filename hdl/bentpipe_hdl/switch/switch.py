@@ -25,7 +25,7 @@ from bentpipe_hdl.tick_schedule import TickSchedule
 __all__ = ["Switch"]
 
 SETTINGS = ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni", "user_capacity")
-"""Of the core, as registers: parts and plugins are built with them."""
+"""Settings of the core, which are registers: parts and plugins are built with them."""
 
 
 class Switch(wiring.Component):

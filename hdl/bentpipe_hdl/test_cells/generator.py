@@ -13,7 +13,7 @@ from .crc16 import crc16_of
 __all__ = ["COUNT_BITS", "TestCellGenerator", "stamp_clock"]
 
 COUNT_BITS = 40
-"""Of counters of test cells: more than 2**32 fit, and an hour of OC-192c. They wrap."""
+"""Width of counters of test cells, enough for an hour of OC-192c. They wrap."""
 
 
 def stamp_clock(slot: TickSchedule, now):

@@ -14,7 +14,7 @@ from bentpipe_hdl.units import format_rate
 __all__ = ["MOST_LIMIT", "BucketSize", "Burst", "ContractSettings", "bucket_sizes", "burst_problem"]
 
 MOST_LIMIT: Final = (1 << 48) - 1
-"""Of a bucket, in units of 2**-16 ticks: 760 s."""
+"""Limit of a bucket at most, in units of 2**-16 ticks: 760 s."""
 
 
 Burst = Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")]

@@ -28,7 +28,7 @@ __all__ = ["LockstepNetwork", "plan_of"]
 _log = logging.getLogger(__name__)
 
 _MOST_WORDS: Final = 1 << 16
-"""Of a host port's memory."""
+"""Words of a host port's memory at most."""
 _JITTER: Final = 64
 """Ticks by which cells may come closer than their line's rate."""
 

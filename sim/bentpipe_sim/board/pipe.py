@@ -18,7 +18,7 @@ from bentpipe_sim.board.errors import BoardError
 __all__ = ["BAUD", "Pipe", "SerialPipe"]
 
 BAUD: Final = 3_000_000
-"""Of serial lines to boards: the most that common USB bridges have."""
+"""Baud rate of serial lines to boards: the highest of common USB bridges."""
 _SERIAL_WORDS: Final = 32
 """More than Linux' ``struct serial_struct`` has."""
 _FLAGS: Final = 4

@@ -15,7 +15,7 @@ __all__ = ["litex_csv", "named"]
 _MOST: Final = 16
 """Entries of the largest table that is shown."""
 _TAKES: Final = "record"
-"""Of a host port: a read takes a word."""
+"""Register of a host port whose reads remove a word."""
 
 
 def named(plan: Plan) -> Iterator[tuple[str, int]]:

@@ -37,13 +37,13 @@ _STRETCH: Final = 1000
 _ONES: Final = 0xFFFFFFFF
 _PATTERNS: Final = (0, _ONES, 0x55555555, 0xAAAAAAAA)
 _BACKGROUNDS: Final = (0, 0x55555555)
-"""Of the March test; what is written over each is its complement."""
+"""Backgrounds of the March test; each is overwritten with its complement."""
 _STEP_PS: Final = 5 * 10**9
 _STEPS: Final = 40
 _ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
-"""How a PDU that came ends."""
+"""Statuses of a received PDU."""
 _SLOW_BPS: Final = 20_000_000
-"""Of the port behind which a switch's buffer fills."""
+"""Rate of the port at which a switch's buffer fills."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
 
 _PATIENCE: Final = 40.0
-"""With simulated boards, of which one on a busy machine has some ten thousand clocks a second."""
+"""Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
 _FORMS: Final = "board:model, board:sim or board:/dev/NAME"
 
 

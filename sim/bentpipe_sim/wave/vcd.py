@@ -17,7 +17,7 @@ from bentpipe_hdl.amaranth_private import Simulated
 __all__ = ["Vcd"]
 
 _FIRST, _COUNT = 33, 94
-"""Of the characters that identifiers are made of."""
+"""First code and number of the characters of which identifiers consist."""
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z_0-9$]*")
 """Identifiers that need no backslash (clause 3.7.1)."""

@@ -38,7 +38,7 @@ def _found() -> dict[str, ApplicationSpec]:
 
 
 APPLICATIONS: Final[dict[str, ApplicationSpec]] = _found()
-"""By name."""
+"""Applications by name."""
 
 REPORTS: Final[dict[str, Report]] = {k.name: k.report for k in APPLICATIONS.values() if k.report is not None}
 """What they report, by the application."""

@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 OCTETS: Final = SIZE.within(1, 2**30)
-"""Of a block or a write."""
+"""Octets of a block or a write."""
 SPAN: Final = TIME.within("1 us", 10**15)
-"""From one thing to the next: no less than a cell takes on any line but the fastest, so that simulated time goes on."""
+"""Time between two events: at least that of a cell on any line but the fastest, so that simulated time advances."""
 TIMES: Final = COUNT.within(1, 10**6)
 """How many."""
 

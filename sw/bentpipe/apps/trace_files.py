@@ -28,7 +28,7 @@ _PCAP: Final = {
     b"\xa1\xb2\x3c\x4d": (">", 10**3),
     b"\x4d\x3c\xb2\xa1": ("<", 10**3),
 }
-"""By the first octets: order of octets, ps of a unit of time."""
+"""Byte order, and unit of time in ps, by the first octets of a file."""
 _PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 _HEADERS: Final = {1: 14, 100: 8, 101: 0, 113: 16, 123: 4, 228: 0, 229: 0}
 """Octets before the IP packet by link type: Ethernet, RFC 1483 with LLC/SNAP, IP, Linux "any", SunATM, IPv4, IPv6."""

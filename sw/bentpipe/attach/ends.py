@@ -22,7 +22,7 @@ ETHERNET: Final = 18
 """Octets of a frame beside the IP packet, at most: two addresses, a VLAN's tag, the type."""
 
 Addresses = Sequence[ipaddress.IPv4Interface | ipaddress.IPv6Interface]
-"""Of an end: IPv4, and IPv6 where that is wanted."""
+"""Addresses of an end: IPv4, and IPv6 if wanted."""
 
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_OCTETS", "VERSION", "Refused", "Service", "message"]
 
 VERSION: Final = 1
-"""Of the protocol; each answer and notification has it as ``version``."""
+"""Version of the protocol, ``version`` in each answer and notification."""
 MOST_OCTETS: Final = 1 << 20
-"""Of a message."""
+"""Size of a message at most."""
 
 _PARSE, _REQUEST, _METHOD, _PARAMS, _REFUSED = -32700, -32600, -32601, -32602, -32000
 _TURN_S: Final = 0.004
@@ -242,4 +242,4 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
         "session", "keys", "get", "set", "reset", "counters", "losses", "queue", "lateness", "now", "events", "stop",
     )
 }  # fmt: skip
-"""By name; ``subscribe`` and ``unsubscribe`` are the connection's."""
+"""Methods by name; the connection itself handles ``subscribe`` and ``unsubscribe``."""

@@ -52,16 +52,16 @@ ARRIVALS: Final = "arrivals.bin"
 """In the run folder: what was injected, with its ticks."""
 
 SUBNET: Final = ipaddress.IPv4Network("10.111.0.0/24")
-"""Of the hosts in namespaces."""
+"""Subnet of the hosts in namespaces."""
 
 _QUEUE: Final = 1000
 """PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
 
 _TURN_PS: Final = 5 * 10**9
-"""Of simulated time, between two turns in which a session does what programs ask for."""
+"""Simulated time between two turns in which a session handles requests of programs."""
 _BRIDGED: Final = 10
 _SWITCH_S: Final = 0.0005
-"""For so long another thread may have Python's lock while the simulation wants it."""
+"""Time for which another thread may hold Python's lock while the simulation waits for it."""
 _LIVE_PRIORITY, _SIMULATION_PRIORITY, _DOORS_PRIORITY = 5, 10, 20
 
 

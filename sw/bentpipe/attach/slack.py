@@ -61,7 +61,7 @@ class Slack:
 
     @property
     def excess_ps(self) -> int:
-        """By so much each packet takes longer than the experiment says."""
+        """Time by which each packet takes longer than the experiment says, in ps."""
         return self.lag_ps - self.taken_ps
 
     def text(self) -> str:

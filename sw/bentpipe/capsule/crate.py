@@ -39,13 +39,13 @@ __all__ = ["CAPSULE", "METADATA", "SCHEMA", "digest", "newest_catalogue", "verdi
 METADATA: Final = "ro-crate-metadata.json"
 CAPSULE: Final = "capsule.json"
 SCHEMA: Final = 1
-"""Of ``capsule.json``."""
+"""Schema version of ``capsule.json``."""
 
 _CRATE: Final = "https://w3id.org/ro/crate/1.1"
 _LICENSE: Final = "https://spdx.org/licenses/BSD-2-Clause"
 _RESULTS: Final = ("result.json", "flows.parquet")
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)
-"""Of each file in a zip file: the same capsule is the same bytes."""
+"""Time of each file in the zip file, so that the same capsule is the same bytes."""
 
 
 def newest_catalogue(runs: Path) -> Path:

@@ -24,7 +24,7 @@ _COMPARED: Final = ("metrics", "flows", "drops", "ledger", "ports")
 """Parts of a result that the run's input and seed decide."""
 
 _MOST_OCTETS: Final = 2**31
-"""Of an unpacked capsule."""
+"""Size of an unpacked capsule at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from bentpipe.explain.plan import Study, Wanted
 __all__ = ["Record", "Store"]
 
 _DIGITS: Final = 7
-"""Of a figure; far more than anyone compares."""
+"""Significant digits of a stored figure; far more than are compared."""
 
 
 @dataclass(frozen=True, slots=True)

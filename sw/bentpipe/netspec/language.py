@@ -92,7 +92,7 @@ PARAMETERS: Final = (
     Argument("delay", "time", "how long to wait before the start", "s"),
     Argument("duration", "time", "when the source stops writing, counted from the connection", "s"),
 )
-"""Of a connection. In a block they hold for all connections in it that do not give their own; ``delay`` is the
+"""Arguments of a connection. In a block they apply to all its connections that do not give their own; ``delay`` is the
 block's."""
 
 PROTOCOLS: Final = {

@@ -159,7 +159,7 @@ UNITS: Final = (
     "Mb/s",
     "Gb/s",
 )
-"""Of times, sizes and rates, as in experiments."""
+"""Units of times, sizes and rates, as in experiments."""
 
 _NUMBER_BEFORE: Final = re.compile(r"(?<![\w.-])\d\w*(\.\d+)?[ \t]*\Z")
 """A word right after a number was meant as its unit."""

@@ -13,7 +13,7 @@ from bentpipe.results.schema import RunResult
 __all__ = ["burst_figure"]
 
 _PARTS: Final = 200
-"""Of the run, for losses over time."""
+"""Intervals into which the run is divided for losses over time."""
 _LAGS: Final = 100
 
 _PANELS: Final = (

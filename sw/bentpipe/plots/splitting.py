@@ -11,7 +11,7 @@ from bentpipe.results.schema import RunResult
 __all__ = ["LABELS", "splitting_figure"]
 
 LABELS: Final = ("cells queued at once, or more", "share of cycles")
-"""Of its axes: a cycle begins with a cell that finds none queued."""
+"""Labels of the axes. A cycle begins with a cell that finds none queued."""
 
 
 def splitting_figure(result: RunResult) -> Any | None:

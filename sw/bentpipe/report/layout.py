@@ -34,7 +34,7 @@ LINE_HEIGHT: Final = 16
 _BETWEEN: Final = 18
 """Pixels: width of a box, height of a line of text, least distance of boxes."""
 _STEP: Final = 6
-"""By so many pixels texts are moved aside."""
+"""Pixels by which overlapping texts are moved."""
 _SAMPLES: Final = 16
 """Points of a curve that are looked at."""
 _PILE: Final = {False: 6, True: 1}

@@ -11,7 +11,7 @@ from typing import Any, Final
 __all__ = ["CONFIDENCE", "Mean", "apart", "mean_of", "step", "t_quantile"]
 
 CONFIDENCE: Final = 0.95
-"""Of the interval around a mean over seeds."""
+"""Confidence level of the interval around a mean over seeds."""
 
 _EXACT: Final = 100
 """Up to so many degrees of freedom the distribution is summed exactly."""

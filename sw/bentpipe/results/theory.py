@@ -14,10 +14,10 @@ __all__ = ["CONFIDENCE", "LEAST_BATCHES", "Estimate", "beside_theory", "ratio"]
 CONFIDENCE: Final = 0.99
 
 FIGURE_CONFIDENCE: Final = 0.95
-"""Of figures of splitting."""
+"""Confidence level of figures from splitting."""
 
 LEAST_BATCHES: Final = 10
-"""With fewer there is no interval."""
+"""Batches below which no interval is given."""
 
 Series = tuple[Sequence[int], Sequence[int]]
 """Times and values."""

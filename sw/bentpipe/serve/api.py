@@ -23,7 +23,7 @@ __all__ = ["MOST_OCTETS", "PREFIX", "Answer", "answer", "openapi"]
 PREFIX: Final = "api"
 """First part of the paths."""
 MOST_OCTETS: Final = 1 << 20
-"""Of a request's body."""
+"""Size of a request's body at most."""
 
 _CHANGING: Final = {"set", "reset", "stop"}
 """Methods that change something: POST. All others are GET."""

@@ -20,7 +20,7 @@ from bentpipe.sweeps.plan import Plan, PlannedRun
 __all__ = ["FIRST_SEEDS", "Precision", "parse_precision", "run_until_precise"]
 
 FIRST_SEEDS: Final = (1, 2, 3, 4, 5)
-"""Of the first round, unless they are given: with fewer the spread is hardly known."""
+"""Seeds of the first round, unless given: with fewer the spread is hardly known."""
 
 _TEXT: Final = re.compile(r"\s*(\S+)\s*:\s*(\d+\.?\d*(?:[eE]-?\d+)?)\s*(%?)\s*")
 

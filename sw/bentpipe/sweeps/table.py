@@ -46,7 +46,7 @@ __all__ = [
 TABLE: Final = "table.parquet"
 
 _NOT_FIGURES: Final = frozenset({"goodput_bps"})
-"""Of a flow's row: it is there as ``goodput``."""
+"""Columns of a flow's row that are no figures: this one is there as ``goodput``."""
 
 
 _LISTED: Final = "`bentpipe help metrics` lists them"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Handshake"]
 
 _DEFAULT_MSS: Final = 536
-"""Of a peer that gives none (RFC 1122 4.2.2.6)."""
+"""MSS of a peer that gives none (RFC 1122 4.2.2.6)."""
 _LEAST_MSS: Final = 32
 """A smaller one counts as this (4.4BSD ``tcp_mss``): so a segment with options has room for data."""
 

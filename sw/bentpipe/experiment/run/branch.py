@@ -70,7 +70,7 @@ class _Pickler(StatePickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """With the network that is there, a recorder that is forgotten, and generators that begin from ``seed``."""
+    """Unpickler of a state into the existing network, a new recorder, and generators that begin from ``seed``."""
 
     def __init__(self, octets: bytes, network: Network, kept: _Kept, seed: str) -> None:
         super().__init__(io.BytesIO(octets))

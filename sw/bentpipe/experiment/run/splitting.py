@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts", "with_splitting"]
 
 _SHARE: Final = 0.2
-"""Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
+"""Share of the pilot's trials that reach the next level, at least. In theory e^-2 = 0.135 takes the fewest trials
 (Villén-Altamirano 1994), and a little more costs little."""
 
 _PILOT: Final = 200

@@ -19,7 +19,7 @@ LOST: Final = ("outage", "burst")
 """Why the option takes cells out; both are in ``GONE``."""
 
 LOSS_ONE: Final = 1 << 31
-"""Of the registers ``loss``: every cell."""
+"""Value of the registers ``loss`` at which every cell is lost."""
 
 _LENGTH: Final = TIME.within("1 us", "100000 s")
 _CELLS: Final = NUMBER.within(1.0, 1e12, name="mean of cells")

@@ -13,7 +13,7 @@ from bentpipe_hdl.tick_schedule import TickSchedule
 __all__ = ["CELLS", "COPIED", "MulticastReplicator"]
 
 CELLS = 32
-"""That wait to be copied, at most: as many as one block memory of 32 bits has place for on the narrow datapath."""
+"""Cells that wait to be copied at most: as many as fit into one block memory of 32 bits on the narrow datapath."""
 
 LOOK, FOLLOW = 2, 4
 """Narrow: the clocks in which it is read who is next, and with which VC the cell after goes on."""

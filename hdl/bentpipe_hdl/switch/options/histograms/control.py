@@ -35,7 +35,7 @@ OCTAVE_BITS: Final = 2
 SHIFT_BITS: Final = 5
 
 MOST_VCS: Final = 256
-"""That a switch with histograms may be built for: its tables have place for no more."""
+"""VCs of a switch with histograms at most: its tables have no more entries."""
 
 _WIDEST: Final = 1 << ((1 << SHIFT_BITS) - 1)
 

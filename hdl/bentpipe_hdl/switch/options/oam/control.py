@@ -41,14 +41,14 @@ HALF_SECOND_PS: Final = 500_000_000_000
 INTERVAL_BITS: Final = 32
 
 MOST_VCS: Final = 1024
-"""That a switch with OAM may be built for: its tables have place for no more."""
+"""VCs of a switch with OAM at most: its tables have no more entries."""
 
 ABSENT: Final = 6
 """Scans that age after which no AIS or RDI cell has arrived for long enough: 2.5 to 3 s of half seconds (I.610 clauses
 9.2.1.1 and 9.2.2.1: 2.5 s, give or take 0.5 s)."""
 
 SILENT: Final = 7
-"""Of these in a row each found that nothing came since the last: loss of continuity, 3.5 to 4 s of half seconds behind
+"""Scans in a row without a cell since the scan before, for loss of continuity: half a second each, so 3.5 to 4 s after
 the last cell (I.610 clauses 9.2.1.2 and 9.2.2.2: 3.5 s, give or take 0.5 s)."""
 
 LOG: Final = 256

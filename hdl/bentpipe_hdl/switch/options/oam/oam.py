@@ -57,16 +57,17 @@ State = data.StructLayout(
         "check_wait": 2,
     }
 )
-"""Of a VC: written when something of it was heard, and when it is scanned."""
+"""State of a VC, written when an OAM cell of the VC arrives and when the VC is scanned."""
 
 Activity = data.StructLayout({"seen": 1, "sent": 1})
-"""Of a VC: other than in its `State`, if a user cell arrived since, or was queued. Written when a user cell arrives."""
+"""Activity of a VC: a bit differs from its copy in `State` if a user cell has arrived since, or was queued. Written
+when a user cell arrives."""
 
 SECOND = 2
 """Scans in a second."""
 
 _IDLE = {"segment_idle": ("segment_checked", "segment_sink"), "end_idle": ("end_checked", "end_sink")}
-"""Of a `State`: what counts scans without a sign of continuity, what says that a CC cell arrived; who watches it."""
+"""Fields of a `State`: count of scans without a sign of continuity; bits for an arrived CC cell and for a sink."""
 
 _CAME = ("came_oam", "came_user", "came_segment", "came_outside", "came_ends", "came_loops")
 

@@ -12,7 +12,7 @@ from bentpipe_hdl.traffic.gcra import Sizes, gcra
 __all__ = ["BUCKETS", "CONTRACT", "POLICED", "Policer", "rate_layout"]
 
 BUCKETS = 2
-"""Of a VC."""
+"""Buckets of a VC."""
 
 CONTRACT = ARRIVAL
 """Narrow: the clock in which a VC's contract is read."""

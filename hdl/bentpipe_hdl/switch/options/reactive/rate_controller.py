@@ -15,7 +15,7 @@ TAKES = 4
 """Ticks from a look at a queue to the new capacity."""
 
 LEVEL_BITS, AVERAGE_FRACTION = 16, 16
-"""Of what is compared with the thresholds: cells or frames, and fraction bits of their average."""
+"""Width of a queue length, in cells or frames, that is compared with the thresholds; fraction bits of its average."""
 
 WEIGHT_BITS = 17
 

@@ -41,7 +41,7 @@ TOTAL_FRACTION: Final = 8
 """Fraction bits of sums of averages."""
 
 TYPICAL_OCTETS: Final = 500
-"""Of a packet of typical size, as in ns-2 (``mean_pktsize_``)."""
+"""Octets of a packet of typical size, as in ns-2 (``mean_pktsize_``)."""
 
 _FRAMES: Final = NUMBER.within(0.0, 32768.0, name="frames")
 

@@ -20,19 +20,19 @@ from bentpipe_hdl.tick_schedule import TickSchedule
 __all__ = ["EarlyDetection", "RandomEarlyDetection"]
 
 COUNT_BITS = 16
-"""Of frames queued for a port."""
+"""Width of the number of frames queued for a port."""
 
 AVERAGE_FRACTION = 20
 AVERAGE_BITS = COUNT_BITS + AVERAGE_FRACTION
 
 SINCE_BITS = 24
-"""Of the count of frames since the last one that was refused; it saturates."""
+"""Width of the count of frames since the last refused one; the count saturates."""
 
 IDLE_BITS = 32
-"""Of the time for which a port was idle, in ticks: 12 minutes. More counts as this."""
+"""Width of the idle time of a port in ticks, up to 12 minutes; the time saturates."""
 
 TOTAL_BITS = 48
-"""Of a sum of averages."""
+"""Width of a sum of averages."""
 
 ONE = 1 << PROBABILITY_BITS
 

@@ -13,7 +13,7 @@ from bentpipe_hdl.traffic.gcra import Sizes, gcra
 __all__ = ["BUCKETS", "Shaper"]
 
 BUCKETS = 2
-"""Of a VC: of its peak rate and of its sustained one."""
+"""Buckets of a VC: one for its peak rate, one for its sustained rate."""
 
 
 def _rate_layout(sizes):

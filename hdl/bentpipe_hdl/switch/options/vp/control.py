@@ -13,7 +13,7 @@ from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 __all__ = ["MOST_PATHS", "OPTIONS", "VirtualPaths", "paths_of"]
 
 MOST_PATHS: Final = 256
-"""That pass a switch at most: its second look-up has place for no more."""
+"""Virtual paths through a switch at most: its second look-up table has no more entries."""
 
 
 def paths_of(vcs: int) -> int:
