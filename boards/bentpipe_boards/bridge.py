@@ -35,7 +35,7 @@ READ_CLOCKS = 8
 
 
 class BusSignature(wiring.Signature):
-    """The register bus of a board, as its master drives it. Members as of :class:`~bentpipe_hdl.csr.CsrSignature`."""
+    """The register bus of a board, as its master drives it. Members as for :class:`~bentpipe_hdl.csr.CsrSignature`."""
 
     def __init__(self):
         super().__init__(
@@ -44,18 +44,18 @@ class BusSignature(wiring.Signature):
 
 
 class RunSignature(wiring.Signature):
-    """How a run is asked for.
+    """The interface to the control of time: a request to run, and its progress.
 
     Members
     -------
     start : Out(1), until : Out(48)
-        Let time pass to the end of this tick; ``until`` with ``start``.
+        Request to run to the end of tick ``until``, which is valid with ``start``.
     stop : Out(1)
-        End the run after the tick that it is now.
+        Request to end the run after the present tick.
     running : In(1)
-        From the clock after ``start`` on; when it falls, the run is over.
+        High from the clock after ``start`` until the run is over.
     stopped : In(1), following : In(48)
-        When it is over: it was stopped before it came to ``until``; the next tick.
+        Valid when the run is over: it was stopped before ``until``; the next tick.
     """
 
     def __init__(self):
@@ -79,7 +79,7 @@ WAITS = {
 
 
 class Bridge(wiring.Component):
-    """Does the lists of frames that come, and answers.
+    """The bridge: it executes the lists of received frames, and answers.
 
     A frame is done only when all of it has come and its CRC is right. While a list is being done, the next frame is
     received into a second place. The same one again (the host has waited too long) is answered by ``BUSY``; any other

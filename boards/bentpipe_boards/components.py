@@ -1,4 +1,4 @@
-"""What `make synth` measures: nodes at 32 bits in the shapes that a board uses, and the parts that they are made of."""
+"""The components that `make synth` measures: nodes at 32 bits in the shapes that a board uses, and their parts."""
 
 # Amaranth makes members and operators at run time:
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
@@ -30,7 +30,6 @@ from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.nodes import Link, Nic, Switch
 from bentpipe_hdl.part_harness import PartHarness
 from bentpipe_hdl.registers import RegisterMap
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.sonet.deframer import Deframer
 from bentpipe_hdl.sonet.framer import Framer
 from bentpipe_hdl.sonet.geometry import Geometry
@@ -52,6 +51,7 @@ from bentpipe_hdl.switch.options.shape.shaper import Shaper
 from bentpipe_hdl.switch.options.virtual_clock.virtual_clock import VirtualClock
 from bentpipe_hdl.switch.options.weighted_priority.control import PRIORITIES
 from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.pacer import Pacer
 from bentpipe_hdl.traffic.tournament import Tournament
 
@@ -118,7 +118,7 @@ class _Function(wiring.Component):
         return m
 
 
-def _part(make: Callable[[Slot], Any]) -> PartHarness:
+def _part(make: Callable[[TickSchedule], Any]) -> PartHarness:
     """Return a part of a NIC."""
     return PartHarness(make, width=NARROW, commit=11)
 
@@ -142,7 +142,7 @@ class _Lookup(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        slot = Slot(m, self.time, NARROW)
+        slot = TickSchedule(m, self.time, NARROW)
         csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(self._vcs)))
         lookup = Lookup(m, slot, csr, vcs=self._vcs, ports=self._ports, nni=self.nni)
         known, vc = lookup.find(self.header, self.port)

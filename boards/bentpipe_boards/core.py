@@ -73,9 +73,9 @@ class Core(wiring.Component):
     ----------
     plan : Plan
     memory : SdramTimes or None
-        Of the board's SDRAM, where the plan has wires in it.
+        Times of the board's SDRAM, if the plan has wires in it.
     pin_clocks : int
-        As of :class:`~bentpipe_boards.sdram.SdramFifos`.
+        As for :class:`~bentpipe_boards.sdram.SdramFifos`.
 
     Members
     -------
@@ -84,7 +84,7 @@ class Core(wiring.Component):
     dropped : In(16)
         The bridge's count.
     chip : Out(SdramSignature)
-        If the plan has wires in the SDRAM.
+        Pins of the memory chip, if the plan has wires in the SDRAM.
     """
 
     def __init__(self, plan, memory=None, pin_clocks=0):
@@ -170,8 +170,11 @@ class Core(wiring.Component):
         return m
 
     def _resettable(self, m, part):
-        """A part with a reset of its own, a clock after that of the part before: one signal for all has some ten
-        thousand flip-flops, across the whole device. Equal registers would be merged by synthesis; a chain is not."""
+        """Return a part with a reset of its own, a clock later than that of the part before.
+
+        One signal for all would drive some ten thousand flip-flops, across the whole device. Synthesis would merge
+        equal registers, but it does not merge a chain.
+        """
         reset = Signal(reset_less=True, name="part_reset")
         m.d.sync += reset.eq(self._last_reset)
         self._last_reset = reset
@@ -188,7 +191,7 @@ class Core(wiring.Component):
         return time
 
     def _read_later(self, m, csr, name, values):
-        """A table of words from all over the device, read through a register."""
+        """Make a table of words from all over the device readable, through a register."""
 
         def read(index):
             word = Signal(32, name=f"{name}_word")
@@ -248,7 +251,7 @@ class Core(wiring.Component):
         m.d.comb += self._ticks.holds.eq(holds)
 
     def _inputs(self, m, nodes, times, wires, csr):
-        """From the wires to the inputs that the patch panel names."""
+        """Connect the wires to the inputs that the patch panel names."""
         patch = csr.settings("patch")
         taken = [[] for _ in wires]
 
@@ -286,7 +289,7 @@ class Core(wiring.Component):
             m.d.sync += wire.take.eq(Cat(these).any())
 
     def _bus(self, m, windows):
-        """A register in front of all windows, one in front of each, one behind them."""
+        """Connect the bus to all windows: with a register before all of them, one before each, and one after them."""
         bus = self.bus
         addr, w_data, w_en, r_en = Signal(len(bus.addr)), Signal(32), Signal(), Signal()
         m.d.sync += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
@@ -315,7 +318,7 @@ class Core(wiring.Component):
 
 
 def _of(number, wires, name):
-    """A member of the stream of the wire with this number in the patch panel."""
+    """Return a member of the stream of the wire that has this number in the patch panel."""
     return Array([Const(0, 1), *(getattr(wire.o, name) for wire in wires)])[number]
 
 

@@ -1,4 +1,4 @@
-"""What FPGAs have."""
+"""Resources of FPGA devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DEVICES", "Device"]
 
 @dataclass(frozen=True)
 class Device:
-    """What an FPGA has.
+    """The resources of an FPGA.
 
     Members
     -------

@@ -17,12 +17,12 @@ _MARGIN = 64
 
 
 class HostPort(wiring.Component):
-    """Gives a NIC the PDUs that software has written, and keeps what it receives as records.
+    """The host port: it gives a NIC the PDUs that software has written, and keeps received ones as records.
 
     ====== ========================= ====================================================================
     record head                      then
     ====== ========================= ====================================================================
-    CELL   ``kind << 28 | vc``       12 words of payload; a VC's cells come in order, from its PDU's first on
+    CELL   ``kind << 28 | vc``       12 words of payload; a VC's cells arrive in order, from its PDU's first on
     ENDED  and ``status << 16``,     tick, low word; its upper bits, and ``length << 16``
            ``efci << 20``
     DONE   as of CELL                tick, low word; its upper bits

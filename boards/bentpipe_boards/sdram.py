@@ -20,9 +20,9 @@ BURST: Final = 8
 MODE: Final = 0b0_00_010_0_011
 """The chip's mode register: sequential bursts of 8, CAS latency of 2 clocks."""
 COLUMN_BITS, BANK_BITS, ROW_BITS = 9, 2, 13
-"""Of a chip of 256 Mbit with 16 data lines (AS4C16M16SA, IS42S16160G, MT48LC16M16A2)."""
+"""Address bits of a chip of 256 Mbit with 16 data lines (AS4C16M16SA, IS42S16160G, MT48LC16M16A2)."""
 PLACE_BITS: Final = COLUMN_BITS + BANK_BITS + ROW_BITS - 5
-"""Of a record's place: 32 MB hold 2**19 records."""
+"""Width of a record's place: 32 MB hold 2**19 records."""
 _HALVES: Final = 2 * RECORD_WORDS
 _BOX: Final = 4
 """Records that wait at each end of a FIFO."""
@@ -60,7 +60,7 @@ class SdramTimes:
     refresh: int = 7812
 
     def clocks(self, name: str) -> int:
-        """Return the fewest clocks that are so long; of ``refresh`` the most."""
+        """Return the fewest clocks that last this long; for ``refresh`` the most that do not last longer."""
         exact = getattr(self, name) * self.clock_hz / 1e9
         return int(exact) if name == "refresh" else max(1, ceil(exact))
 
@@ -72,7 +72,7 @@ class SdramSignature(wiring.Signature):
     Members
     -------
     command : Out(3)
-        As of :class:`Command`.
+        As for :class:`Command`.
     bank, address : Out(2), Out(13)
     out, drives : Out(16), Out(1)
         Data, and whether the controller drives the data lines.
@@ -197,7 +197,7 @@ class SdramFifos(wiring.Component):
     The chip's clock is to be an eighth of a clock before the core's, and to leave through the same kind of cell as the
     other pins, 4.5 ns after the edge. Then commands stay for an eighth of a clock behind the chip's edge (1 ns is
     needed). Its data, there from 6 ns after an edge until 2.5 ns after the next, are sampled by the core's next but one
-    edge: with room for set-up down to periods of 11 ns, and 4.5 ns of hold at 20 ns. An inverted clock has no such edge
+    edge, with room for set-up down to periods of 11 ns, and 4.5 ns of hold at 20 ns. An inverted clock has no such edge
     at 50 MHz.
     """
 
@@ -220,7 +220,7 @@ class SdramFifos(wiring.Component):
         return m
 
     def _ends(self, m, k):
-        """Return what is at both ends of a FIFO, and how many records are between them."""
+        """Return the two ends of a FIFO, and the number of records between them."""
         m.submodules[f"inbox{k}"], m.submodules[f"outbox{k}"] = boxes = _Box(), _Box()
         inbox, outbox = boxes
         user, bits = self.fifo[k], self._records.bit_length() - 1
@@ -239,7 +239,7 @@ class SdramFifos(wiring.Component):
         return _End(inbox, outbox, write, read, held)
 
     def _refreshes(self, m):
-        """Return whether the chip is to be refreshed, and what says that it was."""
+        """Return whether the chip is to be refreshed, and the signal that acknowledges it."""
         period = self._times.clocks("refresh") - 1
         left, due, refreshed = Signal(range(period + 1), init=period), Signal(), Signal()
         m.d.sync += left.eq(Mux(left == 0, period, left - 1))
@@ -250,7 +250,7 @@ class SdramFifos(wiring.Component):
         return due, refreshed
 
     def _choose(self, m, ends):
-        """Return the job that is next, and which there are: for each FIFO to write, to read, to go past the SDRAM."""
+        """Return the next job, and which jobs exist: for each FIFO to write, to read, or to bypass the SDRAM."""
         wanted = Signal(3 * len(ends))
         for k, end in enumerate(ends):
             has, room, empty = end.inbox.level != 0, end.outbox.level < _BOX - 1, end.held == 0
@@ -270,7 +270,7 @@ class SdramFifos(wiring.Component):
         return chosen, any_
 
     def _work(self, m, ends, chosen, any_, due, refreshed):
-        """Do one job after the other."""
+        """Execute one job after the other."""
         w = _Work(self._times, Signal.like(chosen))
         words = Array(end.inbox.get_word for end in ends)
         index = Signal(range(_HALVES))  # of the halfword that follows
@@ -376,7 +376,7 @@ class SdramFifos(wiring.Component):
                 m.next = "BURST"
 
     def _burst(self, m, w, ends_read):
-        """Four commands without a gap; the last one closes the row."""
+        """Issue four commands without a gap; the last one closes the row."""
         chip, step, writes = self.chip, w.step, w.job.kind == 0
         with m.State("BURST"):
             m.d.sync += step.eq(step + 1)

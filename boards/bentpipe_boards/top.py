@@ -19,13 +19,13 @@ class OctetTop(wiring.Component):
     Members
     -------
     rx, rx_valid, tx, tx_valid, tx_ready
-        As of :class:`~bentpipe_boards.bridge.Bridge`.
+        As for :class:`~bentpipe_boards.bridge.Bridge`.
     busy : Out(1)
         There is something to do besides receiving.
     open : Out(1)
         A client has opened a session.
     chip : Out(SdramSignature)
-        If the plan has wires in the SDRAM.
+        Pins of the memory chip, if the plan has wires in the SDRAM.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class OctetTop(wiring.Component):
         Of :class:`~bentpipe_boards.uartbone.UartBone`.
     memory : SdramTimes or None
     pin_clocks : int
-        As of :class:`~bentpipe_boards.core.Core`.
+        As for :class:`~bentpipe_boards.core.Core`.
     """
 
     def __init__(self, plan, pause=1 << 16, memory=None, pin_clocks=0):

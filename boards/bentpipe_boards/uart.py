@@ -11,7 +11,7 @@ __all__ = ["Uart"]
 
 
 class Uart(wiring.Component):
-    """Sends and receives octets of 8 bits, no parity, one stop bit.
+    """A UART: octets of 8 bits, no parity, one stop bit.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ FIXED = 2
 
 
 class UartBone(wiring.Component):
-    """Takes the commands out of what comes, and answers them while the bridge does nothing.
+    """LiteX's UARTBone: it takes its commands out of the received octets, and answers them while the bridge is idle.
 
     A frame begins and ends with an octet 0, and has none inside. So what stands between frames, and is 1 to 4, is a
     command; all else goes to the bridge. After a pause within either, what comes next is a beginning. A frame whose

@@ -36,8 +36,10 @@ def _wire_members():
 
 
 class Wire(wiring.Component):
-    """Keeps the cells of an output until they arrive: ``delay`` ticks after the last bit was sent, or after the tick in
-    which the cell was given. It is a link's delay memory, too.
+    """A wire with delay: it keeps the cells of an output until they arrive.
+
+    A cell arrives ``delay`` ticks after its last bit was sent, or after the tick in which it was given. The wire is
+    also the delay memory of a link.
 
     A cell is offered from its tick on, and given in the tick that begins with ``time.tick`` and ``take``, from the
     second clock after on. It comes in the tick after the one in which it was given to the wire at the earliest.
@@ -56,7 +58,7 @@ class Wire(wiring.Component):
     delay, sends : In(31), In(1)
     o : Out(CellSignature)
     offers, stamp, more : Out(1), Out(8), Out(1)
-        A cell has come; in which tick, its low bits; and another one behind it.
+        A cell has arrived; in which tick, its low bits; and another one behind it.
     take : In(1)
     due : Out(48)
         The tick of the first cell; ``NEVER`` if there is none.
@@ -91,23 +93,24 @@ class Wire(wiring.Component):
 
 
 class LongWire(wiring.Component):
-    """A wire whose cells are in an external memory, but for the first few.
+    """A wire whose cells are in an external memory, except for the first few.
 
-    Such a memory takes its time: while ``holds`` is high no tick may begin, and none be skipped. So a wire does the
-    same as :class:`Wire` at any clock.
+    Such a memory is slow: while ``holds`` is high no tick may begin and none may be skipped. So the wire behaves as
+    :class:`Wire` at any clock.
 
     Parameters
     ----------
     cells : int
-        That it holds.
+        Cells that the wire holds, a power of two.
 
     Members
     -------
     fifo : Out(RecordSignature)
         A cell is a record: header, payload, due tick, in whose upper word bit 16 is a HEC error.
     holds : Out(1)
+        The memory is not ready for the next tick.
 
-    and those of :class:`Wire`.
+    The others are those of :class:`Wire`.
     """
 
     def __init__(self, *, cells):
@@ -165,7 +168,7 @@ class LongWire(wiring.Component):
 
 
 def _join(m, wire, begin, end):
-    """Join what every wire has to its beginning and its end."""
+    """Connect the members that every wire has to its beginning and its end."""
     for name in ("i", "o"):
         of = begin if name == "i" else end
         for member in getattr(wire, name).signature.members:
@@ -180,21 +183,21 @@ def _join(m, wire, begin, end):
 
 
 class _Begin(wiring.Component):
-    """The beginning of a wire: when each cell is due, and what is counted of it.
+    """The beginning of a wire: it computes when each cell is due, and counts cells.
 
     Members
     -------
     i, end, now, delay, sends, check, lost, late
-        As of :class:`Wire`.
+        As for :class:`Wire`.
     full : In(1)
-        With a cell's header: it finds no place.
+        Valid with a cell's header: there is no room for the cell.
     word, place, puts : Out(32), Out(4), Out(1)
-        A word of a cell that is kept, and which one.
+        A word of a cell that is kept, its index in the cell, and whether there is one.
     due, puts_due : Out(49), Out(1)
-        Its tick, and whether its header had an error; from ``puts_due``, some clocks behind the header, until the next
-        cell.
+        The tick at which the cell is due, and in the top bit whether its header had an error. Valid from ``puts_due``,
+        some clocks after the header, until the next cell.
     whole : Out(1)
-        With its last word.
+        High with the last word of a cell that is kept.
     """
 
     def __init__(self):
@@ -264,17 +267,17 @@ class _End(wiring.Component):
     Parameters
     ----------
     cells : int
-        A power of two; it holds one cell less.
+        Places for cells, a power of two; one of them stays free.
 
     Members
     -------
     tick, following, o, offers, stamp, more, take, due
-        As of :class:`Wire`.
+        As for :class:`Wire`.
     word, place, puts, given_due, puts_due, whole : In
-        As of :class:`_Begin`; a cell's tick is put before it is whole, or with that.
+        As for :class:`_Begin`; a cell's tick is written before its last word, or with it.
     full : Out(1)
     knows, fetches : Out(1)
-        The ticks of the first two cells are at hand; one of these is being read.
+        The due ticks of the first two cells are known; one of them is being read.
     """
 
     def __init__(self, *, cells):
@@ -368,9 +371,9 @@ class _End(wiring.Component):
 
 
 class Inputs(wiring.Component):
-    """Who of the wires that lead to a node is next: the cell that came first; of those that came at once one in turn.
+    """The arbiter of the wires that lead to a node: the first cell to arrive is next; simultaneous ones take turns.
 
-    It is decided before the tick, from what was there some clocks ago.
+    It decides before the tick, by the state of some clocks ago.
 
     Members
     -------
@@ -379,7 +382,7 @@ class Inputs(wiring.Component):
     following : In(8)
     tick : In(1)
     port : Out(range(ports))
-        With ``takes``: which one is taken with the tick.
+        With ``takes``: the port whose cell is taken with the tick.
     takes : Out(1)
     """
 

@@ -207,7 +207,7 @@ class AxiStreamToCells(wiring.Component):
     Parameters
     ----------
     ports, cells : int
-        As of :class:`CellsToAxiStream`.
+        As for :class:`CellsToAxiStream`.
 
     Members
     -------
@@ -370,7 +370,7 @@ class Adapted(wiring.Component):
     bus : str, optional
         ``wishbone`` or ``axi-lite``: what is ``csr`` then. Default: as the node has it.
     axi_stream : bool
-        Cells come in and go out as packets of AXI4-Stream.
+        Cells enter and leave as packets of AXI4-Stream.
 
     Members
     -------

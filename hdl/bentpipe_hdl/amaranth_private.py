@@ -1,4 +1,4 @@
-"""Uses of Amaranth beyond its public interface: the one file that touches its private modules, but for
+"""Uses of Amaranth beyond its public interface: the one file that touches its private modules, except for
 :mod:`bentpipe_hdl.amaranth_simulation`.
 
 Three look at a design as Amaranth keeps it: the check of a narrow node's clocks (:mod:`bentpipe_hdl.clocks`) at its
@@ -91,7 +91,7 @@ def _design(component: Any, name: str):
 
 
 def unsliced(value: Value) -> tuple[Value, int]:
-    """Return what a value is a slice of, and the slice's first bit in it."""
+    """Return the value of which a value is a slice, and the slice's first bit in it."""
     start = 0
     while isinstance(value, Slice):
         value, start = value.value, start + value.start
@@ -104,7 +104,10 @@ def used(value: Value) -> SignalSet:
 
 
 def assignments(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet, SignalSet]]:
-    """``(domain, targets, all that they depend on, the conditions among it)`` of each assignment of a design."""
+    """Yield ``(domain, targets, sources, conditions)`` of each assignment of a design.
+
+    The sources are all signals that the assignment depends on; they include those of the conditions.
+    """
     for part in _parts(fragment):
         for domain, statements in part.statements.items():
             for target, sources, conditions in _of(statements, SignalSet()):
@@ -112,8 +115,10 @@ def assignments(fragment: Fragment) -> Iterator[tuple[str, SignalSet, SignalSet,
 
 
 def memory_reads(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet, SignalSet]]:
-    """``(memory, domain, data, address)`` of each read port of a design; the domain is "comb" where data follow at
-    once."""
+    """Yield ``(memory, domain, data, address)`` of each read port of a design.
+
+    The domain is "comb" if the data follow the address in the same clock.
+    """
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._read_ports:
@@ -121,7 +126,8 @@ def memory_reads(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet, Sign
 
 
 def memory_writes(fragment: Fragment) -> Iterator[tuple[Any, str, SignalSet]]:
-    """``(memory, name, address, data and enable together)`` of each write port of a design."""
+    """Yield ``(memory, name, signals)`` of each write port of a design; the signals are those of address, data and
+    enable."""
     for part in _parts(fragment):
         if isinstance(part, MemoryInstance):
             for port in part._write_ports:
@@ -137,7 +143,7 @@ def _parts(fragment):
 
 
 def _of(statements, conditions):
-    """``(target, sources, conditions)`` of each assignment."""
+    """Yield ``(target, sources, conditions)`` of each assignment."""
     for statement in statements:
         if isinstance(statement, Assign):
             # of the target what selects a part of it, but not itself
@@ -162,7 +168,7 @@ class Simulated:
     netlist : nir.Netlist
         Of the same signals.
     ports : dict
-        As of :func:`ports`.
+        As for :func:`ports`.
     scopes : dict of Signal to list of tuple of str
         Where each signal is: modules, the top one called ``name``, and its name there; the ports also in ``ports``.
     memories : list of (MemoryData, tuple of str)
@@ -206,7 +212,7 @@ class Simulated:
     def begin(
         self, registers: Iterable[tuple[Signal, int]], rows: dict[MemoryData, list[int]], inputs: dict[str, int]
     ) -> None:
-        """Have this state and these inputs; once, before anything else. All else follows from them."""
+        """Set the state and the inputs at the start, before anything else; all other values follow from them."""
         for signal, value in registers:
             self._set(signal, _signed(signal, value))
         for memory, data in rows.items():
@@ -214,14 +220,14 @@ class Simulated:
         self.give(inputs)
 
     def give(self, inputs: dict[str, int]) -> None:
-        """Have these inputs, before the clock; ``clk`` falls."""
+        """Set the inputs before the clock; ``clk`` falls."""
         self._engine.set_value(self._clk, 0)
         for name, value in inputs.items():
             self._engine.set_value(self.ports[name][0], value)
         self._engine.step_design()
 
     def clock(self) -> None:
-        """The rising edge."""
+        """Make a rising edge of the clock."""
         self._engine.set_value(self._clk, 1)
         self._engine.step_design()
 
@@ -240,7 +246,7 @@ class Simulated:
 
     @contextmanager
     def before(self, memory: MemoryData, index: int, value: int) -> Iterator[None]:
-        """Inside, a row is as it was."""
+        """Restore the old value of a memory's row within the context."""
         data = self._engine.state.slots[self._engine.state.get_memory(memory)].data
         now, data[index] = data[index], value
         try:

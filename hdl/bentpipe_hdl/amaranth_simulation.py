@@ -51,7 +51,7 @@ def prepared(toplevel: Elaboratable) -> Design:
 
 
 def netlist_of(design: Design) -> nir.Netlist:
-    """Its netlist, in which each signal that nothing drives is a flip-flop whose clock is constant 0."""
+    """Return the design's netlist; a signal that nothing drives becomes a flip-flop whose clock is constant 0."""
     return netlist_of_design(design, all_undef_to_ff=True)
 
 
@@ -68,14 +68,14 @@ def combinational(design: Design) -> SignalSet:
 
 
 def memories(design: Design) -> Iterator[tuple[MemoryData, tuple[str, ...]]]:
-    """Each memory and where it is, in the order of the netlist's."""
+    """Yield each memory with its path of modules, in the order of the netlist's memories."""
     for fragment, inside in design.fragments.items():
         if isinstance(fragment, MemoryInstance):
             yield fragment._data, inside.name
 
 
 def scopes(design: Design) -> Iterator[tuple[Signal, tuple[str, ...]]]:
-    """Each name of each signal: modules, then its name there."""
+    """Yield each name of each signal, as a path: the modules, then the signal's name in the last one."""
     for inside in design.fragments.values():
         for signal, name in inside.signal_names.items():
             yield signal, (*inside.name, name)

@@ -1,4 +1,4 @@
-"""The cell that comes in with a tick, for the tick's decisions."""
+"""The cell that arrives with a tick, for the tick's decisions."""
 
 from amaranth.hdl import Signal
 
@@ -8,19 +8,21 @@ __all__ = ["Arrival"]
 
 
 class Arrival:
-    """What a node's decisions know of the cell of a tick. On the narrow datapath the header is kept: it comes in the
-    first or second clock of the tick, and may be decided on from clock 2 on.
+    """The cell that arrives in a tick, as a node's decisions use it.
+
+    The narrow datapath keeps the header: it arrives in the first or second clock of the tick, and may be used from
+    clock 2 on.
 
     Parameters
     ----------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     i : CellSignature interface
 
     Attributes
     ----------
     there : Value
-        A cell has come in this tick.
+        A cell has arrived in this tick.
     header : CellHeader
     port, hec_error : Value
     """

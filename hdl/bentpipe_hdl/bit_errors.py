@@ -18,8 +18,9 @@ MIN_BER, MAX_BER = 1e-15, 1e-3
 
 
 def scale_of(rate: float) -> tuple[int, int]:
-    """``(mantissa, shift)`` of a bit error rate: the gap is ``(e * mantissa << 16) >> shift``, with ``e`` the
-    16-fraction-bit value of ``-log2(U)``.
+    """Return ``(mantissa, shift)`` of a bit error rate.
+
+    The gap is ``(e * mantissa << 16) >> shift``, with ``e`` the value of ``-log2(U)`` with 16 fraction bits.
 
     Raises
     ------
@@ -32,7 +33,10 @@ def scale_of(rate: float) -> tuple[int, int]:
 
 
 def scale_of_length(mean: float) -> tuple[int, int]:
-    """``(mantissa, shift)`` of states that last 1 and the gap: as :func:`scale_of`, for a ``mean`` of 1 and more."""
+    """Return ``(mantissa, shift)`` of states that last 1 and the gap.
+
+    It is as :func:`scale_of`, for a ``mean`` of 1 or more.
+    """
     return (0, 0) if mean <= 1 else _scale(1 / mean)
 
 
@@ -43,7 +47,7 @@ def _scale(rate: float) -> tuple[int, int]:
 
 
 class ErrorStart:
-    """Where a line's random errors start, from a seed and the line's name; the same for any kind of line."""
+    """The start of a line's random bit errors, from a seed and the line's name; the same for any kind of line."""
 
     def __init__(self, seed: int, name: str):
         self._seed, self._name = seed, name
@@ -52,11 +56,11 @@ class ErrorStart:
         self.state = int.from_bytes(digest[:8], "little") or 1
 
     def other(self, what: str) -> ErrorStart:
-        """Return where something else of the line starts that is random."""
+        """Return the start of another random process of the line."""
         return ErrorStart(self._seed, f"{self._name}/{what}")
 
     def gap(self, rate: float) -> int:
-        """Good bits before the first error."""
+        """Return the number of good bits before the first error."""
         if rate >= 1:
             return 0
         return min(int(math.log(1.0 - self._draw.random()) / math.log1p(-rate)), (1 << GAP_BITS) - 1)

@@ -63,13 +63,15 @@ NEVER = (1 << TIME_BITS) - 1
 
 
 def comes(tick, now, most):
-    """Return whether ``tick`` is still to come: 1 to ``most`` ticks after ``now``, modulo 2**48. Any other tick is
-    past, however long ago."""
+    """Return whether ``tick`` is in the future: 1 to ``most`` ticks after ``now``, modulo 2**48.
+
+    Any other tick is past, however long ago.
+    """
     return (tick - now - 1)[:TIME_BITS] < most
 
 
 def due_tick(tick):
-    """A tick as a node's due tick: a tick early where it has the number of ``NEVER``."""
+    """Return a tick as a node's due tick: one tick earlier if it equals ``NEVER``."""
     return Mux(tick == NEVER, NEVER - 1, tick)
 
 
@@ -79,7 +81,10 @@ def earlier(a, b):
 
 
 def earliest(first, *others):
-    """The same of several, each compared with each at once: a shorter path than one after the other, by more logic."""
+    """Return the earliest of several due ticks.
+
+    Each is compared with each at the same time. This path is shorter than a chain of comparisons, and needs more logic.
+    """
     if not others:
         return first
     return Mux(reduce(and_, (_is_earlier(first, other) for other in others)), first, earliest(*others))
@@ -162,7 +167,7 @@ class TimeSignature(wiring.Signature):
 
 
 class StatusSignature(wiring.Signature):
-    """When a node has work.
+    """The ports with which a node reports when it has work.
 
     Members
     -------
@@ -177,7 +182,7 @@ class StatusSignature(wiring.Signature):
 
 
 def node_members(width, ports):
-    """Return the faces that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
+    """Return the ports that every node has: ``i``, ``o``, ``time``, ``status`` (``csr`` is added by the node)."""
     return {
         "i": In(CellSignature(width, ports)),
         "o": Out(CellSignature(width, ports)),

@@ -21,15 +21,16 @@ class ClockError(ValueError):
 
 
 class Clocks:
-    """What is known of a node's clocks while it is built, and the check of the whole.
+    """Record of the clocks from which a node's values are valid, kept while the node is built; it checks the whole
+    node.
 
-    A signal is there from clock 0 on, unless what it is made of is later: a register that follows its input from a
-    clock after that, a register that :meth:`holds` from where it says. What a register or a memory takes otherwise
-    has to be there in the clock of the strobe under which it is taken; without a strobe, in every clock.
+    A signal is valid from clock 0 on, unless a source of it is later. A register that follows its input is valid a
+    clock after its input. A register that :meth:`holds` is valid from the clock given there. What any other register or
+    memory takes must be valid in the clock of the strobe that enables it; without a strobe, in every clock.
 
-    A register that the commit or a later strobe writes has the next tick's value behind that strobe. What a strobe
-    behind the commit takes must not depend on such a register: the value has to be kept before (:meth:`Slot.settle`).
-    A register that :meth:`holds` is exempt, unless it says until when.
+    A register that the commit or a later strobe writes has the next tick's value after that strobe. So a value taken
+    by a strobe after the commit must not depend on such a register: it has to be kept before
+    (:meth:`TickSchedule.pipe`). A register that :meth:`holds` is exempt, unless it names its last clock.
     """
 
     def __init__(self):
@@ -42,25 +43,31 @@ class Clocks:
         self._writes: list[tuple[Value, int, str, dict[int, str], bool]] = []
 
     def strobe(self, signal, clock):
-        """``signal`` is high in this clock of a tick at the earliest; what is taken while it is, is taken then."""
+        """Declare that ``signal`` is high in this clock of a tick at the earliest.
+
+        Values that it enables are taken in that clock.
+        """
         self._strobes[signal] = clock
 
     def holds(self, register, clock, until=FOREVER):
-        """``register`` has the tick's value from this clock on, up to clock ``until``."""
+        """Declare that ``register`` has the tick's value from this clock on, up to clock ``until``."""
         self._held[Value.cast(register)] = clock
         self._last[Value.cast(register)] = until
 
     def follows(self, register):
-        """``register`` takes its input in every clock."""
+        """Declare that ``register`` takes its input in every clock."""
         self._following.add(Value.cast(register))
 
     def needs(self, value, clock, what):
-        """``value`` has to be there in this clock."""
+        """Demand that ``value`` is valid in this clock."""
         self._needs.append((Value.cast(value), clock, what))
 
     def writes(self, en, later, name, reads, apart):
-        """A memory is written so many clocks after ``en``: before the next tick's first of ``reads`` (destinations by
-        clock), and if they are ``apart``, in none of their clocks."""
+        """Record a memory that is written ``later`` clocks after ``en``, for the check of the whole node.
+
+        The write must come before the first clock of the next tick's ``reads`` (destinations by clock). With ``apart``
+        it must not be in the clock of any read.
+        """
         self._writes.append((Value.cast(en), later, name, reads, apart))
 
     def check(self, fragment: Fragment) -> None:
@@ -72,7 +79,7 @@ class Clocks:
         for domain, targets, sources, conditions in assignments(fragment):
             for signal in targets:
                 if signal in self._following and conditions:
-                    raise ClockError(f"{signal.name} settles only under a condition")
+                    raise ClockError(f"{signal.name} follows its input only under a condition")
                 if domain == "comb":
                     chosen.append((signal.name, sources))
                 if domain == "comb" or signal in self._following:
@@ -190,5 +197,5 @@ class Clocks:
         for signal in sources:
             if self._from.get(signal, 0) > clock:
                 raise ClockError(
-                    f"clock {clock}: {what} needs {signal.name}, which is there from clock {self._from[signal]} on"
+                    f"clock {clock}: {what} needs {signal.name}, which is valid from clock {self._from[signal]} on"
                 )

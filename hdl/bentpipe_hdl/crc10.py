@@ -15,12 +15,13 @@ __all__ = ["CRC10_BITS", "crc10_cell", "crc10_holds", "crc10_word"]
 
 
 def _place(bit):
-    """Where the ``bit``-th bit of a payload is sent from: octet ``k`` is in bits ``8k`` to ``8k+7``, its MSB first."""
+    """Return the bit of a payload that is sent as number ``bit``: octet ``k`` is in bits ``8k`` to ``8k+7``, MSB
+    first."""
     return 8 * (bit // 8) + 7 - bit % 8
 
 
 def _masks(bits):
-    """For each bit of the register: the bits of a payload, or of a word, that it is the parity of."""
+    """Return a mask for each bit of the register: the bits of a payload or word whose parity it is."""
     masks, one = [0] * CRC10_BITS, advance(1 << 9)
     for bit in reversed(range(bits)):
         for k in range(CRC10_BITS):
@@ -30,7 +31,8 @@ def _masks(bits):
 
 
 def crc10_cell(payload):
-    """The CRC-10 of a payload (384 bits, octet ``k`` in bits ``8k`` to ``8k+7``); its last ten bits don't count."""
+    """Return the CRC-10 of a payload (384 bits, octet ``k`` in bits ``8k`` to ``8k+7``); its last ten bits do not
+    count."""
     return Cat((payload & Const(mask, 384)).xor() for mask in _masks(COVERED))
 
 

@@ -26,7 +26,7 @@ _OCTETS: Final = tuple(advance(octet << 2, 8) for octet in range(256))
 
 
 def crc10(payload: bytes) -> int:
-    """Of a payload of 48 octets; what is in its last ten bits does not count."""
+    """Return the CRC-10 of a payload of 48 octets; its last ten bits do not count."""
     crc = 0
     for octet in payload[:46]:
         crc = (crc << 8 & 0x3FF) ^ _OCTETS[crc >> 2 ^ octet]

@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bentpipe_hdl.registers import ADDR_BITS, Register, RegisterMap
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 
 __all__ = ["CsrMap", "CsrSignature"]
 
@@ -64,7 +64,7 @@ class CsrMap:
     Raises
     ------
     KeyError
-        A part asks for a register that isn't declared.
+        A part asks for a register that is not declared.
     ValueError
         It asks for one twice, or for something else than is declared.
     """
@@ -106,13 +106,16 @@ class CsrMap:
         return register
 
     def setting(self, name, signal=None):
-        """A register that keeps what is written: in ``signal``, which has the declared value after reset, or in a new
-        one. Returns the signal. A value above the declared ``most`` is taken as that."""
+        """Make a register that keeps what is written, and return its signal.
+
+        The signal is ``signal``, with the declared value after reset, or a new one. A written value above the declared
+        ``most`` is stored as ``most``.
+        """
         register = self._take(name, table=False, write=True)
         return self._stored(register, 0, name, signal)
 
     def settings(self, name):
-        """A table whose entries are registers, each a signal of its own. Returns them."""
+        """Make a table whose entries are registers, and return a signal for each entry."""
         register = self._take(name, table=True, write=True)
         return [self._stored(register, k, f"{name}{k}") for k in range(register.count)]
 
@@ -133,7 +136,8 @@ class CsrMap:
         return signal
 
     def status(self, name, *values):
-        """A word that is read, or a table of them. What writing it does is the node's affair (:meth:`written`)."""
+        """Make a word that software reads, or a table of such words. The node implements what a write does
+        (:meth:`written`)."""
         register = self._take(name, write=None if self._map[name].on_write else False)
         if len(values) != (register.count or 1):
             raise ValueError(f"register {name} is declared with {register.count or 1} entries, not {len(values)}")
@@ -149,7 +153,8 @@ class CsrMap:
 
     @contextmanager
     def written(self, name):
-        """``with csr.written(name):`` what happens when this register is being written (the last of its words)."""
+        """Make a context (``with csr.written(name):``) for statements in the clock in which the register's last word
+        is written."""
         register = self._map[name]
         if register.access == "wo" and register.on_write:
             self._taken.add(name)  # nothing is kept
@@ -157,7 +162,7 @@ class CsrMap:
             yield
 
     def on_write(self, name, strobe):
-        """``strobe`` is high in the clock after a write of this register, when it has its new value."""
+        """Drive ``strobe`` high in the clock after a write of this register, when it has its new value."""
         with self._m.If(self._strobed):
             self._m.d.sync += strobe.eq(0)
         self._strobes.append(strobe)
@@ -165,7 +170,7 @@ class CsrMap:
             self._m.d.sync += strobe.eq(1)
 
     def table(self, name):
-        """A table that is written. Returns ``(index, data, en)`` for a memory's write port."""
+        """Make a table that software writes; return ``(index, data, en)`` for a memory's write port."""
         register = self._take(name, table=True, write=True)
         bits = register.index_bits
         here = self._bus.w_en & self._in_table(register, bits)
@@ -175,7 +180,7 @@ class CsrMap:
         return self._bus.addr[1:bits], whole[: register.width], here & self._bus.addr[0]
 
     def reread(self, name, read):
-        """What a table that is written gives when it is read, as of :meth:`counters`."""
+        """Make a table that software writes readable; ``read`` is as for :meth:`counters`."""
         register = self._map[name]
         bits = max(1, register.index_bits)
         self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
@@ -185,12 +190,12 @@ class CsrMap:
         return here if register.size == 1 << bits else here & (self._bus.addr[:bits] < register.size)
 
     def counters(self, name, read):
-        """A table that is read. ``read(index)`` is called once and gives the word at ``index``."""
+        """Make a table that software reads; ``read(index)`` is called once and returns the word at ``index``."""
         self._take(name, table=True, write=False)
         self.reread(name, read)
 
     def counts(self, name, index, value):
-        """A table that is read through a part's ports: ``index`` goes in, and the word at it comes as ``value``."""
+        """Make a table that software reads through a part's ports: ``index`` is driven, ``value`` is the word at it."""
 
         def read(at):
             self._m.d.comb += index.eq(at)
@@ -206,9 +211,9 @@ class CsrMap:
                     raise ValueError(f"nothing is behind register {register.name} of {self._map.kind}")
                 (self.setting if register.count is None else self.settings)(register.name)
         for signal in (self._reading, self._strobed, *self._strobes):
-            settled(signal)
+            rarely_changes(signal)
         m = self._m
-        # Which register it is, is known with the address; they don't overlap.
+        # Which register it is, is known with the address; they do not overlap.
         chosen = Signal(len(self._read), name="csr_chosen")
         data = [Mux(one, value, 0) for one, (_, value) in zip(chosen, self._read, strict=True)]
         with m.If(self._bus.r_en):

@@ -1,4 +1,4 @@
-"""What the drivers of all node kinds share.
+"""The common base of the drivers of all node kinds.
 
 A driver is a node's software side: it turns settings into registers, reads the counters, and knows the node's account.
 It sees a :class:`~bentpipe_hdl.registers.Bus`, and nothing of what is behind that: a model in this process, a test
@@ -20,7 +20,7 @@ _WORD = 1 << 32
 
 
 class WrongNodeError(Exception):
-    """What is behind a bus is not the node that its driver is for."""
+    """The node behind a bus is of another kind, or its registers of another version, than the driver expects."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ class Driver:
         self.__dict__.update(vars(shadow) | {"csr": self.csr})
 
     def values_of(self, member: str, value: Any) -> Mapping[str, int | None] | None:
-        """Return the registers that a member of the settings has alone, by name, with what they become by a value.
+        """Return the registers that belong to one member of the settings alone, by name, with their contents for a
+        value.
 
         A register's value None: it is not written, and becomes unknown. The result None: the member also has other
         registers, or this node has no such member.
@@ -112,7 +113,8 @@ class Driver:
         return recorder.writes, shadow
 
     def _words(self, addr: int) -> range:
-        """The addresses of all words of the entry that has one at ``addr``: what takes two is written as a whole."""
+        """Return the addresses of all words of the entry that includes ``addr``: an entry of two words is written as
+        a whole."""
         for _, start, register in self.csr.map.walk():
             if start <= addr < start + register.size:
                 first = addr - (addr - start) % register.words
@@ -120,27 +122,35 @@ class Driver:
         raise ValueError(f"there is no register at {addr:#07x}")
 
     def counters(self) -> dict[str, Any]:
-        """The node's counters: a number, or a list with one a VC or port. ``drop_REASON`` are cells dropped."""
+        """Return the node's counters by name: a number, or a list of one per VC or port. ``drop_REASON`` are dropped
+        cells."""
         raise NotImplementedError
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
-        """Cells in = cells out + dropped by reason + still queued."""
+        """Yield the node's balances: cells in = cells out + dropped by reason + still queued."""
         raise NotImplementedError
 
-    def counted(self, number: int) -> tuple[int, int]:
-        """Return where a ledger reads how many cells of the VC with this number were taken to be sent, and how many
-        were sent: addresses, of a node that has VCs and such a counter; else 0."""
+    def vc_counters(self, number: int) -> tuple[int, int]:
+        """Return the addresses of two counters of a VC, for a ledger: cells accepted to be sent, and cells sent.
+
+        They are 0 for a node without VCs or such a counter.
+        """
         return 0, 0
 
     def buffered(self) -> int:
         """Return the address of the number of cells in the node's buffer; 0 if it has none."""
         return 0
 
-    def copied(self) -> tuple[int, int]:
-        """As ``counted``, of VCs whose cells are copied: the address of how many wait for it; else 0."""
+    def replication_counter(self) -> tuple[int, int]:
+        """Return the address of the number of cells that wait to be copied, and 0: a pair as from :meth:`vc_counters`.
+
+        The address is 0 for a node that copies no cells.
+        """
         return 0, 0
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
-        """Losses and hits that the node tells of as they happen, to whoever keeps a ledger: what, as which number, and
-        how many it has counted."""
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the counters of losses and bit errors that the node reports as they happen, for a ledger.
+
+        Each is a text for a message, the number under which the node reports the event, and the count.
+        """
         return iter(())

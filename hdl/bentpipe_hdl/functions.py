@@ -10,8 +10,11 @@ __all__ = ["computed"]
 
 
 def computed(name: str, which: str, result: Signal, *arguments: Signal) -> Signal:
-    """Mark ``result`` as what the function ``name`` gives of ``arguments``, signals of its own each; gives ``result``.
-    ``which`` tells apart the calls of one node."""
+    """Mark ``result`` as the value of the function ``name`` of ``arguments``, each a signal of its own; return
+    ``result``.
+
+    ``which`` tells apart the calls of one node.
+    """
     result.attrs["bentpipe_result"] = f"{name} {which}"
     for k, argument in enumerate(arguments):
         argument.attrs["bentpipe_argument"] = f"{name} {which} {k}"

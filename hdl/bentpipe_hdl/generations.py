@@ -12,13 +12,13 @@ class Generations:
     """Numbers of set-ups: a VC's present one, and that of which the VC's state is.
 
     Software sets a VC up by writing a table, at any time, while the state of any VC may be about to be written. So a
-    set-up doesn't touch the state: it gives the VC another number. State of another number than the VC's is of
+    set-up does not touch the state: it gives the VC another number. State of another number than the VC's is of
     before, and counts for nothing. A new number differs from the last one and from that of the state, so that state
     that is still on its way to memory is of before as well.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     name : str
     vcs : int
     index, en : Value
@@ -41,12 +41,13 @@ class Generations:
         self._numbers.write(set_up, number, en)
 
     def look(self, vc, *, at, to):
-        """``(number, current)``: the number of ``vc``, and whether its state is of after its last set-up.
+        """Return ``(number, current)``: the number of ``vc``, and whether its state is from after its last set-up.
 
-        ``at``, ``to`` as of :meth:`~.slot.Store.read`."""
+        ``at`` and ``to`` are as for :meth:`~.tick_schedule.Store.read`.
+        """
         number = self._numbers.read(vc, at=at, to=f"{to}_number")
         return number, number == self._seen.read(vc, at=at, to=f"{to}_seen")
 
     def renew(self, vc, number, en):
-        """The state of ``vc`` is from now on of the set-up with this ``number``."""
+        """Record that the state of ``vc`` belongs to the set-up with this ``number`` from now on."""
         self._seen.write(vc, number, en)

@@ -14,7 +14,8 @@ COSET = 0x55
 
 
 def remainder(bits, width):
-    """CRC-8 of the integer ``bits`` of ``width`` bits, MSB first, starting from 0 (in Python, for tables)."""
+    """Return the CRC-8 of the integer ``bits`` of ``width`` bits, MSB first, starting from 0 (in Python, for
+    tables)."""
     crc = 0
     for i in reversed(range(width)):
         top = (crc >> 7) ^ (bits >> i & 1)
@@ -23,7 +24,8 @@ def remainder(bits, width):
 
 
 def hec(header):
-    """The HEC octet of a 32-bit header, as parities: the code is linear, each header bit adds its own remainder."""
+    """Return the HEC octet of a 32-bit header as parities: the code is linear, so each header bit adds its own
+    remainder."""
     columns = [remainder(1 << i, 32) for i in range(32)]
     masks = [sum(1 << i for i in range(32) if columns[i] >> k & 1) for k in range(8)]
     return Cat((header & mask).xor() for mask in masks) ^ COSET

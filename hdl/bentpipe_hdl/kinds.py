@@ -22,10 +22,10 @@ REGISTERS: dict[str, Callable[..., RegisterMap]] = {
     "link": link_registers,
     "sonet": sonet_registers,
 }
-"""Of each kind: its registers, given its shape by keywords."""
+"""Functions that make the registers of each kind from its shape, given as keywords."""
 
 OPTIONS_BY_KIND: Final = {"nic": NIC_OPTIONS, "link": LINK_OPTIONS}
-"""Of kinds whose shape has a part for each option: their options."""
+"""Options of the kinds whose shape has a part for each option."""
 
 _KEYWORD: Final = Parameter.KEYWORD_ONLY
 
@@ -48,7 +48,7 @@ def check_parts(kind: str, names: Iterable[str]) -> None:
 
 
 def registers_of(kind: str, **shape: int) -> RegisterMap:
-    """Return the registers of a kind of node; of the usual shape, but for what is given.
+    """Return the registers of a kind of node, with the usual shape except for the given parts.
 
     Raises
     ------

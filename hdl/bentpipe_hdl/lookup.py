@@ -14,13 +14,14 @@ __all__ = ["Lookup"]
 class Lookup:
     """Two memories, each read at one place for a header: any set of ``entries`` VPI/VCI of all ports fits.
 
-    Slot ``s`` of memory ``k`` is for keys (port<<28 | VPI<<16 | VCI) with ``key * LOOKUP_MULTIPLIERk`` modulo 2**32
-    having ``s`` in its upper bits (:func:`lookup_table`). Writing table or multipliers touches no other state of a VC.
+    TickSchedule ``s`` of memory ``k`` is for keys (port<<28 | VPI<<16 | VCI) with ``key * LOOKUP_MULTIPLIERk`` modulo
+    2**32 having ``s`` in its upper bits (:func:`lookup_table`). Writing table or multipliers touches no other state of
+    a VC.
 
     Parameters
     ----------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     csr : CsrMap
         With the registers of :func:`~bentpipe_hdl.lookup_table.lookup_registers`.
     vcs : int
@@ -59,7 +60,7 @@ class Lookup:
             self._tables.append(table)
 
     def find(self, header, port):
-        """``(known, vc)`` of a header that came in on ``port``; on the narrow datapath four clocks later."""
+        """Return ``(known, vc)`` of a header that arrived on ``port``; on the narrow datapath four clocks later."""
         m, name = self._m, self._name
         nni = self._nni.bit_select(port, 1)
         low = Cat(*(() if self._paths else (header.vci,)), header.vpi)
@@ -69,9 +70,9 @@ class Lookup:
         hits = []
         for k, (table, multiplier) in enumerate(zip(self._tables, self._multipliers, strict=True)):
             product = self._product(key, multiplier, f"{name}_product{k}")
-            at = self._slot.settle(product[KEY_BITS - self._bits : KEY_BITS], f"{name}_at{k}")
+            at = self._slot.pipe(product[KEY_BITS - self._bits : KEY_BITS], f"{name}_at{k}")
             entry = Signal(self._layout, name=f"{name}_hit{k}")
-            m.d.comb += entry.eq(self._slot.settle(table.read(at), f"{name}_entry{k}"))
+            m.d.comb += entry.eq(self._slot.pipe(table.read(at), f"{name}_entry{k}"))
             hits.append((Cat(entry.key, entry.valid) == Cat(key, Const(1)), entry.vc))
         (first, vc), (second, other) = hits
         found, found_vc = Signal(name=f"{name}_found"), Signal.like(vc, name=f"{name}_vc")
@@ -86,9 +87,9 @@ class Lookup:
         of an FPGA."""
         half = KEY_BITS // 2
         if self._paths:  # the key's lower half is 0
-            return self._slot.settle((key * multiplier[:half])[:half], name) << half
+            return self._slot.pipe((key * multiplier[:half])[:half], name) << half
         if self._slot.wide:
             return key * multiplier
         factors = (key[:half], multiplier[:half]), (key[:half], multiplier[half:]), (key[half:], multiplier[:half])
-        low, *cross = (self._slot.settle((a * b)[:KEY_BITS], f"{name}_{k}") for k, (a, b) in enumerate(factors))
+        low, *cross = (self._slot.pipe((a * b)[:KEY_BITS], f"{name}_{k}") for k, (a, b) in enumerate(factors))
         return low + ((cross[0] + cross[1])[:half] << half)

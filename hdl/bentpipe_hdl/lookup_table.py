@@ -23,7 +23,7 @@ others; a set for which all fail is not expected to exist."""
 
 
 def slot_bits(entries: int) -> int:
-    """Bits of a place in one of the two memories: both together have four slots an entry."""
+    """Return the bits of an index into one of the two memories: both together have four slots an entry."""
     return entries.bit_length()
 
 
@@ -33,11 +33,11 @@ def lookup_registers(entries: int, *, paths: bool = False) -> tuple[Register, ..
     what, vci = ("port and VPI", ()) if paths else ("VPI/VCI", (Field("vci", 0, 16),))
     return (
         Register(
-            f"{name}_multiplier", multiplier_addr, f"of each memory of the look-up by {what}, odd", "rw", count=2,
-            reset=1,
+            f"{name}_multiplier", multiplier_addr,
+            f"hash multiplier of each memory of the look-up by {what}, odd", "rw", count=2, reset=1,
         ),
         Register(
-            name, addr, f"{what} look-up, a slot an entry, the first memory below the second", "wo", 64,
+            name, addr, f"look-up by {what}, a slot an entry; the first memory comes before the second", "wo", 64,
             count=2 << slot_bits(entries),
             fields=(
                 *vci, Field("vpi", 16, 12), Field("port", 28, 4), Field("vc", 32, 12), Field("valid", 63),
@@ -111,7 +111,7 @@ def lookup_table(size: int, entries: Mapping[tuple[int, int, int], int], *, vcs:
 
 
 def _try(bits: int, keys: Mapping[int, int], multipliers: tuple[int, int]) -> dict[int, int] | None:
-    """Slots to keys; None if these multipliers won't do."""
+    """Return the key of each used slot; None if these multipliers do not work."""
     slots: dict[int, int] = {}
     for key in keys:
         side = 0

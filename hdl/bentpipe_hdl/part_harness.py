@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from .cell import TimeSignature
-from .slot import Slot
+from .tick_schedule import TickSchedule
 
 __all__ = ["PartHarness"]
 
@@ -20,7 +20,7 @@ class PartHarness(wiring.Component):
     width : int
         Datapath, 416 or 32 bits.
     commit : int
-        As of :class:`~.slot.Slot`.
+        As for :class:`~.tick_schedule.TickSchedule`.
 
     Members
     -------
@@ -31,7 +31,7 @@ class PartHarness(wiring.Component):
     def __init__(self, make, *, width, commit):
         self.width, self.commit = width, commit
         self._m, self._time = Module(), TimeSignature().create()
-        self._slot = Slot(self._m, self._time, width, commit=commit)
+        self._slot = TickSchedule(self._m, self._time, width, commit=commit)
         self.part = make(self._slot)
         members = {name: member for name, member in self.part.signature.members.items() if name != "time"}
         super().__init__({"time": In(TimeSignature()), **members})

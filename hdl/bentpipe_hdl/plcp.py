@@ -53,13 +53,13 @@ SLOT_RATE_BPS: Final = float(_DS3_PAYLOAD * 53 / 57)
 
 
 def frame_times(clock_ppm: float) -> tuple[int, int]:
-    """Return what a slot and three frames take by a clock so many ppm too fast, in units of 2**-16 ticks."""
+    """Return the duration of a slot and of three frames by a clock so many ppm too fast, in units of 2**-16 ticks."""
     clock = 1 / (1 + Fraction(clock_ppm) / 1_000_000)
     return in_units(_SLOT_BITS / _DS3_PAYLOAD * clock), in_units(_CYCLE_S * clock)
 
 
 def frame_problem(frames: FramesName | None, rate_bps: float) -> str:
-    """Return what is wrong with a line of such frames and such a rate, ``""``: nothing."""
+    """Return the fault of a line with such frames and such a rate; ``""`` if there is none."""
     if frames and rate_bps != LINE_RATES["DS-3"]:
         return f'frames = "{frames}" are those of a DS-3: its rate has to be DS-3'
     return ""

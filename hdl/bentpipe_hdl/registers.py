@@ -16,17 +16,14 @@ __all__ = ["ADDR_BITS", "Bus", "Field", "Recorder", "Register", "RegisterMap", "
 
 ADDR_BITS = 20
 
-_COUNTED = ("cells", "bits", "words")
-"""Units that read well before a text: "cells that came in"."""
-
 _ACCESS = {"rw": "read and written", "ro": "read", "wo": "written"}
 
 
 class Bus(Protocol):
-    """What a driver sees of a node, wherever that is: words of 32 bits at addresses of 20 bits."""
+    """A node's registers as a driver accesses them, wherever the node is: words of 32 bits at addresses of 20 bits."""
 
     def read(self, addr: int) -> int:
-        """The word at ``addr``."""
+        """Return the word at ``addr``."""
         ...
 
     def write(self, addr: int, value: int) -> None:
@@ -45,6 +42,11 @@ class Recorder:
 
     def read(self, addr: int) -> int:
         raise ValueError("writes are only recorded: nothing can be read")
+
+
+def _with_unit(text: str, unit: str) -> str:
+    """Return a text with its unit behind it, unless the text begins with the unit."""
+    return text if unit and text.startswith(unit) else ", ".join(filter(None, (text, unit)))
 
 
 @dataclass(frozen=True)
@@ -178,15 +180,13 @@ class Register:
         return (1 << width) - 1
 
     def describe(self) -> str:
-        """Text, unit, what a write does and fields, as the manual has them in a cell of a table."""
-        text = f"{self.unit} {self.text}" if self.unit in _COUNTED else self.text
-        if self.unit and self.unit not in _COUNTED:
-            text += f", {self.unit}"
+        """Return text, unit, effect of a write, and fields, as the manual has them in a cell of a table."""
+        text = _with_unit(self.text, self.unit)
         if self.on_write:
             text += f" On write: {self.on_write}." if text.endswith(".") else f"; on write: {self.on_write}"
         for part in self.fields:
             place = f"bit {part.low}" if part.width == 1 else f"bits {part.low}-{part.low + part.width - 1}"
-            said = ", ".join(filter(None, (part.text, part.unit)))
+            said = _with_unit(part.text, part.unit)
             text += f"<br>{place}: `{part.name}`" + (f", {said}" if said else "")
         return text
 
@@ -234,7 +234,7 @@ class RegisterMap:
     kind : str
         Of node: "switch" …
     magic : str
-        Four letters, with which the node says what it is; "": a part of a node, which doesn't.
+        Four letters, with which the node says what it is; "": a part of a node, which does not.
     version : int
         Of this map. It changes whenever a register changes or goes.
     shape : dict
@@ -264,7 +264,9 @@ class RegisterMap:
                 Register("magic", IDENTITY, f"'{self.magic}'", "ro", reset=int.from_bytes(self.magic.encode(), "big")),
                 Register("version", IDENTITY + 1, "version of this map", "ro", reset=self.version),
                 *(
-                    Register("shape", IDENTITY + 8, f"what the node was built with: {parts}", "ro", count=count)
+                    Register(
+                        "shape", IDENTITY + 8, f"parameters with which the node was built: {parts}", "ro", count=count
+                    )
                     for count in (len(self.shape),)
                     if count
                 ),
@@ -327,7 +329,7 @@ class RegisterMap:
         lines = [f"csr_base,{self.kind},{base:#010x},,"]
         for name, addr, each in self.walk():
             full = f"{self.kind}_{name.replace('.', '_')}"
-            mode = "ro" if each.access == "ro" else "rw"  # LiteX has no registers that can't be read
+            mode = "ro" if each.access == "ro" else "rw"  # LiteX has no registers that cannot be read
             lines.append(f"csr_register,{full},{base + 4 * addr:#010x},{each.size},{mode}")
         for name, value in (("version", self.version), *self.shape.items()):
             lines.append(f"constant,{self.kind}_{name},{value},,")
@@ -339,7 +341,7 @@ class Registers:
 
     ``registers.capacity`` reads a register and ``registers.capacity = 100`` writes it; ``registers.vc_policy[5]`` is an
     entry of a table, ``registers.vc_policy[5].limit`` a field of it; ``registers.end0.drift`` is in a window. What
-    can't be read from the node is what was last written through this object (before that: the value after reset), so
+    cannot be read from the node is what was last written through this object (before that: the value after reset), so
     that single fields of it can be written as well; a node that is reset needs another object.
 
     Parameters
@@ -352,7 +354,7 @@ class Registers:
     Raises
     ------
     AttributeError
-        There is no such register, window or field, or it can't be written.
+        There is no such register, window or field, or it cannot be written.
     IndexError
         A table has no such entry.
     ValueError
@@ -433,7 +435,7 @@ class Registers:
                     self._written.pop((register.name, index), None)
 
     def follow(self, other: Registers) -> None:
-        """What can't be read from the node is from now on what was last written through ``other``, if it was."""
+        """Take over the values last written through ``other`` to registers that cannot be read from the node."""
         self._written.update(other._written)
         for name in self.map.windows:
             self.__dict__[name].follow(other.__dict__[name])

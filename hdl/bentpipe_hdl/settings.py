@@ -123,7 +123,7 @@ IN_RUN: Final[dict[str, Any]] = {"in_run": True}
 
 
 def wrong(what: str, key: str | None = None) -> PydanticCustomError:
-    """Return what a validator raises to say that line, as it stands, about its member, or a model's about its key."""
+    """Return the exception that a validator raises to report this line about its member, or a model's about its key."""
     return PydanticCustomError("setting", "{what}", {"what": what, "key": key})
 
 
@@ -175,7 +175,10 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Length:
-    """How many entries a list has: stands in its type; ``said`` is what is said of another, with ``{count}``."""
+    """The range of a list's length, as part of the list's type.
+
+    ``said`` is the text of the error for another length, with ``{count}``.
+    """
 
     low: int
     high: int
@@ -194,7 +197,7 @@ class Length:
 
 
 def one_or_list(given: object) -> str:
-    """Discriminates a value from a list of some: the types have the tags ``|one`` and ``|list``."""
+    """Return the tag of a value's type: ``|list`` for a list of values, ``|one`` for a single one."""
     return "|list" if isinstance(given, (list, tuple)) else "|one"
 
 
@@ -238,7 +241,8 @@ class Settings(BaseModel):
 
     @classmethod
     def part_of(cls, whole: Settings, **changes: Any) -> Self:
-        """Take this model's members out of another that has them, too, with changes; nothing is validated again."""
+        """Return a model of this class with its members from another model that has them, and changes; nothing is
+        validated."""
         return cls.of_read({name: getattr(whole, name) for name in cls.model_fields} | changes)
 
     @classmethod
@@ -251,11 +255,11 @@ class Settings(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
     hints: ClassVar[Mapping[tuple[str, str], str]] = {}
-    """What to do instead, by a key and a value that it doesn't take."""
+    """What to do instead, by a key and a value that it does not take."""
 
     @classmethod
     def unknown(cls, key: str) -> str:
-        """Return what is said of a key that isn't there."""
+        """Return the error message for a key that does not exist."""
         return unknown_key(key, map(key_of, cls.model_fields))
 
     @classmethod
@@ -371,14 +375,15 @@ def from_document(model: type[S], document: Mapping[str, Any]) -> S:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples, which are what frozen models have."""
+    """Convert lists to tuples, which frozen models have."""
     if isinstance(value, Mapping):
         return {key: _tuples(inner) for key, inner in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """No null, which TOML hasn't; and any of the kinds, as 1 is a whole number and a share."""
+    """Return the schema without null, which TOML lacks, and with ``anyOf`` for ``oneOf``: 1 is both an integer and a
+    ratio."""
     rest = dict(schema)
     kinds = [kind for kind in (*rest.pop("anyOf", ()), *rest.pop("oneOf", ())) if kind != {"type": "null"}]
     if len(kinds) == 1:

@@ -64,7 +64,9 @@ def duration(ps: int) -> int:
 
 
 def cell_period(rate_bps: float, clock_ppm: float = 0.0) -> int:
-    """Ticks a cell of 53 octets takes at a rate of cells, in units of 2**-16 ticks, by a clock so much too fast.
+    """Return the ticks that a cell of 53 octets takes at a rate of cells, in units of 2**-16 ticks.
+
+    ``clock_ppm`` is by how much the clock is too fast.
 
     Raises
     ------

@@ -135,7 +135,7 @@ def rate_names() -> str:
 
 
 def parse_time(value: object) -> int:
-    """Picoseconds of ``"125 ms"`` or of a number of seconds; ValueError says what is wrong."""
+    """Return the picoseconds of ``"125 ms"`` or of a number of seconds; the text of a ValueError names the fault."""
     number, unit = _split(value, "s, ms, us, ns, ps, min")
     if unit is None:
         return _whole(number.scaleb(12))
@@ -147,7 +147,8 @@ def parse_time(value: object) -> int:
 
 
 def parse_size(value: object) -> int:
-    """Octets of ``"10 MiB"`` (2**20), ``"1 GB"`` (10**9) or of a number; ValueError says what is wrong."""
+    """Return the octets of ``"10 MiB"`` (2**20), ``"1 GB"`` (10**9) or of a number; the text of a ValueError names
+    the fault."""
     number, unit = _split(value, "kB, MB, GB, KiB, MiB, GiB")
     if unit is not None and unit not in _SIZE:
         raise ValueError(f"unknown unit of size {unit!r} in {value!r}; known: {', '.join(_SIZE)}")
@@ -155,8 +156,10 @@ def parse_size(value: object) -> int:
 
 
 def parse_rate(value: object, zero: bool = False) -> int:
-    """Bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number; from 1 (with ``zero`` 0) to one cell a
-    tick."""
+    """Return the bits of cells a second of ``"OC-3c"``, ``"70 Mb/s"`` or of a number.
+
+    The range is from 1 (with ``zero`` from 0) to one cell a tick.
+    """
     if isinstance(value, str):
         plain = value.lower().replace("-", "").replace(" ", "")
         for name, rate in LINE_RATES.items():
@@ -252,16 +255,19 @@ class Quantity:
     texts: str = ""
 
     def within(self, low: float | str, high: float | str, **changes: Any) -> Quantity:
-        """The same with another range, of numbers in the base unit or of texts with a unit; and other members."""
+        """Return the same quantity with another range, and other members.
+
+        The bounds are numbers in the base unit, or texts with a unit.
+        """
         low, high = (self.read(bound) if isinstance(bound, str) else bound for bound in (low, high))
         return dataclasses.replace(self, low=low, high=high, **changes)
 
     def counting(self, things: str) -> Quantity:
-        """Return a whole number of these."""
+        """Return a quantity for whole numbers of things with this name."""
         return dataclasses.replace(self, name=things, read=functools.partial(_whole_of, things=things))
 
     def check(self, given: object, document: bool = False) -> Any:
-        """The value in the base unit of what was given, in Python or in a document.
+        """Return the given value, from Python or from a document, in the base unit.
 
         Raises
         ------
@@ -295,7 +301,7 @@ class Quantity:
         return self.json_schema("" if self.texts else handler(schema)["type"])
 
     def json_schema(self, kind: str) -> dict[str, Any]:
-        """The JSON Schema of what a document has; ``kind`` is the type of a number without a unit."""
+        """Return the JSON Schema of the value in a document; ``kind`` is the type of a number without a unit."""
         if self.texts:
             return {"anyOf": [{"minimum": 0, "type": "number"}, {"pattern": self.texts, "type": "string"}]}
         bounds = {"maximum": self.high, "minimum": self.low}

@@ -12,7 +12,10 @@ _FEW: Final = 12
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'? known: …"``: the nearest known word, if one is near, and all of them, if they are few."""
+    """Return ``"; did you mean 'x'? known: …"`` for an error about an unknown word.
+
+    It has the nearest known word, if one is near, and all of them, if they are few.
+    """
     words = sorted(set(known))
     match = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
     near = f"; did you mean {match[0]!r}?" if match else ""

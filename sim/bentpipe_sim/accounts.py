@@ -1,4 +1,5 @@
-"""What became of the PDUs and cells of each VC, from the event loop's ledger: the hardware's counters have to agree."""
+"""Accounts of each VC's PDUs and cells, read from the event loop's ledger; the hardware's counters must agree with
+them."""
 
 from __future__ import annotations
 
@@ -58,25 +59,26 @@ def why_text(why: int) -> str:
 
 @dataclass(frozen=True)
 class CellAccount:
-    """What became of the cells of a VC's PDUs, counted where it happened. Cells on their way are only in ``sent``.
+    """The account of the cells of a VC's PDUs, counted where each event happens. Cells under way are only in ``sent``.
 
     Members
     -------
     sent : int
-        Cells that the source's NIC has sent, all with CLP = 0. Of a VC of test cells, which has no PDUs, all its cells.
+        Cells that the source's NIC has sent, all with CLP = 0. For a VC of test cells, which has no PDUs: all its
+        cells.
     received : int
-        Of these, cells that came to the sink's NIC.
+        Of these, cells that reached the sink's NIC.
     errored : int
         Cells with errors in the payload that were not lost.
     misinserted : int
-        User cells that came as cells of this one, or are on their way so, and were not sent on it: of other VCs, as
-        errors in their headers were not noticed; made by a link; duplicates.
+        User cells received on this VC, or under way on it, that were not sent on it: cells of other VCs with undetected
+        errors in their headers; cells made by a link; duplicates.
     duplicated : int
-        Duplicates of its cells that links made, whether they came or not.
+        Duplicates of its cells that links made, received or not.
     tagged : int
         Cells that the sink's NIC received with CLP = 1, as a switch tagged them.
     lost : dict
-        Cells by where (name of a node) and why.
+        Lost cells by place (name of a node) and reason.
     """
 
     sent: int
@@ -90,27 +92,28 @@ class CellAccount:
 
 @dataclass(frozen=True)
 class Account:
-    """What became of a VC's PDUs.
+    """The account of a VC's PDUs.
 
     Members
     -------
     source, sink : str
         NICs.
     vc : int
-        Its index at both.
+        Its index at both NICs.
     sent : int
-        PDUs that the source's NIC was given.
+        PDUs that were given to the source's NIC.
     delivered : int
-        Of these, received whole.
+        Of these, PDUs received whole.
     repeated : int
-        Duplicates of PDUs that were received whole as well.
+        Duplicates of PDUs, also received whole.
     lost : dict
-        All others by where (name of a node) and why; those still under way as ("", "under way").
+        All other PDUs by place (name of a node) and reason; those under way as ("", "under way").
     cells : CellAccount
     arrivals : ArrivalCounts or None
-        Cells where they arrive at a node; None: they are not followed (:meth:`~.network.Network.watch_arrivals`).
+        Cells counted at a node where they arrive; None if they are not monitored
+        (:meth:`~.network.Network.watch_arrivals`).
     duplicated : int
-        PDUs that the source's interface sent twice; both are among ``sent``.
+        PDUs that the source's interface sent twice; both are counted in ``sent``.
     """
 
     source: str
@@ -131,7 +134,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
     Raises
     ------
     NetworkError
-    It doesn't add up.
+    It does not add up.
     """
     totals, rows = loop.ffi.new("bp_account *"), loop.ffi.new("bp_loss[]", 256)
     count = loop.ledger(place, totals, rows, len(rows))
@@ -176,7 +179,7 @@ def read_account(loop: Loop, nodes: Sequence[Node], place: int, hops: Sequence[L
 
 
 def read_cells(loop: Loop, nodes: Sequence[Node], place: int) -> CellAccount:
-    """Return what became of the cells of the path's PDUs; of a VC without PDUs of all its cells."""
+    """Return the account of the cells of the path's PDUs; for a VC without PDUs, of all its cells."""
     totals, rows = loop.ffi.new("bp_cell_account *"), loop.ffi.new("bp_cell_loss[]", 256)
     count = loop.ledger_cells(place, totals, rows, len(rows))
     lost: dict[tuple[str, str], int] = {}

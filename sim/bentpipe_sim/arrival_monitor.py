@@ -1,7 +1,7 @@
 """1-point cell delay variation (I.356) of a VC at a node, counted by the event loop as the cells arrive.
 
 The reference clock has the period T of a peak cell rate. Cell k arrives at a_k, and the clock expects it at c_k: c_0 is
-a_0, c_(k+1) = max(c_k, a_k) + T. The 1-point CDV is y_k = c_k - a_k. It is positive for a cell that comes early, in a
+a_0, c_(k+1) = max(c_k, a_k) + T. The 1-point CDV is y_k = c_k - a_k. It is positive for a cell that arrives early, in a
 clump, and negative behind a gap. As long as no cell failed before, cell k conforms to GCRA(T, tau) if and only if
 y_k <= tau.
 """
@@ -60,7 +60,7 @@ class ArrivalMonitor:
 
     @property
     def period(self) -> int:
-        """T, in units of 2**-16 ticks; ValueError as of :func:`~bentpipe_hdl.ticks.cell_period`."""
+        """T, in units of 2**-16 ticks; ValueError as for :func:`~bentpipe_hdl.ticks.cell_period`."""
         return cell_period(self.pcr_bps)
 
     def lay(self) -> None:
@@ -70,7 +70,7 @@ class ArrivalMonitor:
         self._number = self.loop.watch_arrivals(hop.node.index, self.loop.ffi.new("bp_arrival_place *", place))
 
     def counts(self) -> ArrivalCounts:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         found = self.loop.ffi.new("bp_arrival_counts *")
         self.loop.arrivals(self._number, found)
         return ArrivalCounts(found.cells, found.nonconforming, _ps(found.most), _ps(found.least))

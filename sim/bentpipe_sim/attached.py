@@ -26,7 +26,7 @@ to when it left here."""
 
 
 class Carries(enum.IntEnum):
-    """What an end carries."""
+    """The kind of data that an attached end carries."""
 
     FRAMES = 0
     """Ethernet frames without FCS, bridged by RFC 2684 (LLC)."""
@@ -43,7 +43,7 @@ class Carries(enum.IntEnum):
 
 
 class Transport(enum.IntEnum):
-    """How an end's octets come and go."""
+    """The means by which an end's octets are read and written."""
 
     PACKET_SOCKET = 0
     """AF_PACKET; the kernel stamps what comes."""
@@ -54,7 +54,7 @@ class Transport(enum.IntEnum):
 
 
 class Late(enum.IntEnum):
-    """What is done with a late packet."""
+    """The action on a late packet."""
 
     REPORT = 0
     DROP = 1
@@ -63,18 +63,18 @@ class Late(enum.IntEnum):
 
 @dataclass(frozen=True)
 class EndPort:
-    """Where the host of a NIC is.
+    """The port at which the host of a NIC is attached.
 
     Members
     -------
     carries : Carries
     transport : Transport
     fd : int
-        Of the device or socket, non-blocking; -1 where nothing is read or written.
+        Non-blocking file descriptor of the device or socket; -1 where nothing is read or written.
     longest : int
-        Octets of a frame, packet or SDU at most.
+        Longest frame, packet or SDU, in octets.
     queue : int
-        PDUs that wait for the NIC at most; more are refused.
+        Most PDUs that wait for the NIC; more are refused.
     """
 
     carries: Carries
@@ -86,14 +86,14 @@ class EndPort:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How times (ns) are spread. Its bins are 1/32 of their value wide: a share's time is by that too great at most.
+    """A distribution of times in ns. A bin is 1/32 of its value wide: a quantile is too great by at most that.
 
     Members
     -------
     count, least, most : int
     mean : float
     bins : dict of int to int
-        How many there are up to a time, above the one before.
+        Number of times up to a bound, above the previous bound.
     """
 
     count: int
@@ -103,7 +103,8 @@ class Distribution:
     bins: Mapping[int, int] = field(repr=False)
 
     def share(self, share: float) -> int:
-        """So much of all is no greater than this (ns); 0 if there is none."""
+        """Return a quantile (ns): the least bound such that this share of all times is not above it; 0 if there are
+        none."""
         left = math.ceil(self.count * share)
         for upto, count in self.bins.items():
             left -= count
@@ -114,7 +115,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Released:
-    """What left at an end, by hand: when it was to, and when it did (ns)."""
+    """A packet that left at an end with ``ScriptedIo``: the time at which it was due, and the time at which it left
+    (ns)."""
 
     end: int
     due_ns: int
@@ -137,7 +139,7 @@ class Attachment:
         The lag is not less.
     late : Late
         What was read so late that simulated time has gone on is injected in the present tick (``REPORT``) or not at
-        all; what was computed so late that it can't leave in time leaves at once, or not at all.
+        all; what was computed so late that it cannot leave in time leaves at once, or not at all.
     """
 
     def __init__(self, network: Network, computing_ps: int, lag_ps: int, late: Late = Late.REPORT) -> None:
@@ -151,38 +153,41 @@ class Attachment:
         self._loop.attach(computing_ps // 1000, lag_ps // 1000, int(late))
 
     def add(self, nic: Nic, port: EndPort) -> int:
-        """The host of a NIC is there; its number among the ends."""
+        """Attach the host of a NIC, and return its number among the ends."""
         given = (nic.index, int(port.carries), int(port.transport), port.fd, port.longest, port.queue)
         self._nics.append(nic)
         self._ports.append(port)
         return self._loop.attach_end(self._loop.ffi.new("bp_end *", given))
 
     def join(self, source: int, sink: int, vc: int, delay_ps: int) -> None:
-        """A VC, by its index at its NICs, from one end to another; what comes is to take ``delay_ps`` and more."""
+        """Join two ends by a VC, given by its index at its NICs.
+
+        A packet takes ``delay_ps`` from one end to the other, or more.
+        """
         sends, receives = self._nics[source].sends[vc], self._nics[sink].receives[vc]
         row = (source, sink, vc, sends.vpi, receives.vpi, sends.vci, delay_ps // 1000)
         self._loop.attach_vc(self._loop.ffi.new("bp_attached_vc *", row))
 
     def record(self, path: Path) -> None:
-        """What is injected from now on goes into this file, with its ticks."""
+        """Record the packets injected from now on into this file, with their ticks."""
         if self._loop.attach_record(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
     def replay(self, path: Path) -> None:
-        """Without a clock, and without what is outside: what such a file has is injected in its ticks."""
+        """Replay a record: inject its packets in their ticks, without a clock and without attached hosts."""
         self._replays = True
         if self._loop.attach_replay(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
     def begin(self) -> tuple[int, int]:
-        """Simulated time 0 is now; the ids of the threads that read and release."""
+        """Start the clock at simulated time 0; return the ids of the threads that read and release."""
         threads = self._loop.ffi.new("int32_t[2]")
         if self._loop.attach_begin(threads):
             raise SimulationError(self._error())
         return threads[0], threads[1]
 
     def close(self) -> None:
-        """Nothing comes or leaves any more; the record is whole."""
+        """Stop the threads, after which nothing arrives or leaves, and complete the record."""
         error = self._loop.attach_close()
         if error == errno.EIO and self._replays:
             raise SimulationError("the record of arrivals is cut off, or damaged: it ends in a packet")
@@ -195,11 +200,11 @@ class Attachment:
     # For tests
 
     def by_hand(self) -> None:
-        """Instead of the machine's clock one that goes on when it is waited for, from 0; what comes is given."""
+        """Use ``ScriptedIo``: a clock that advances when it is waited for, from 0, and packets given by calls."""
         self._loop.attach_by_hand()
 
     def stall(self, at_ns: int, length_ns: int) -> None:
-        """The first time that anything is waited for from then on, all stands still for so long."""
+        """Stop the event loop for ``length_ns``, once, at its first wait at ``at_ns`` or later."""
         self._loop.attach_stall(at_ns, length_ns)
 
     def arrive(self, end: int, at_ns: int, octets: bytes, read_ns: int = 0) -> None:
@@ -207,7 +212,7 @@ class Attachment:
         self._loop.attach_arrive(end, at_ns, max(at_ns, read_ns), octets, len(octets))
 
     def released(self) -> list[Released]:
-        """Return all that has left, in order."""
+        """Return all packets that have left, in order."""
         given, found = self._loop.ffi.new("bp_release *"), []
         while self._loop.attach_released(len(found), given):
             octets = bytes(self._loop.ffi.buffer(given.octets, given.length))
@@ -217,7 +222,7 @@ class Attachment:
     # What was counted
 
     def counts(self, end: int) -> dict[str, int | list[int]]:
-        """Of one end, as ``bp_end_counts`` of ``csrc/attach.h`` has it."""
+        """Return the counters of one end, with the names of ``bp_end_counts`` in ``csrc/attach.h``."""
         made = self._loop.ffi.new("bp_end_counts *")
         self._loop.attach_counts(end, made)
         found: dict[str, int | list[int]] = {}
@@ -227,27 +232,27 @@ class Attachment:
         return found
 
     def times(self, what: str, end: int) -> Distribution:
-        """One of :data:`TIMES` of an end."""
+        """Return one of an end's distributions, named in :data:`TIMES`."""
         made: Any = self._loop.ffi.new("bp_histogram *")
         self._loop.attach_histogram(TIMES.index(what), end, made)
         bins = {_upto(k): count for k, count in enumerate(made.bins) if count}
         return Distribution(made.count, made.least, made.most, made.sum / made.count if made.count else 0.0, bins)
 
     def refused(self, end: int) -> Callable[[int], int]:
-        """PDUs that the full queue of its NIC refused, by VC."""
+        """Return a function that returns, for a VC, the PDUs refused because the queue of its NIC was full."""
         return lambda vc: self._loop.attach_refused(end, vc)
 
     def congested(self, end: int) -> Callable[[int], int]:
-        """PDUs that came with EFCI in their last cell, by VC."""
+        """Return a function that returns, for a VC, the PDUs whose last cell arrived with EFCI."""
         return lambda vc: self._loop.attach_congested(end, vc)
 
     def behind_ns(self, *, most: bool = False) -> int:
-        """Return how far simulated time was from where it was to be when it was last looked at; or at most."""
+        """Return how far simulated time was from its target when it was last looked at (ns), or at most."""
         return self._loop.attach_behind(most)
 
     @property
     def over(self) -> str:
-        """Why it can't go on: ``late`` (a packet was, which ends it), ``gone`` (an interface is); or ``""``."""
+        """Why it cannot go on: ``late`` (a packet was, which ends it), ``gone`` (an interface is); or ``""``."""
         return ("", "late", "gone")[self._loop.attach_over()]
 
 

@@ -31,7 +31,7 @@ _FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w")
 
 
 def bind() -> tuple[Any, Any]:
-    """Return the ``ffi`` and the library of cffi; what is missing is compiled."""
+    """Return cffi's ``ffi`` and library; missing parts are compiled."""
     loop = build_loop()
     module = build_bindings(loop)
     if module is None:
@@ -46,7 +46,7 @@ def bind() -> tuple[Any, Any]:
 
 
 def functions() -> list[str]:
-    """Those that are for a network, without ``bp_``."""
+    """Return the names of the library's functions that take a network, without ``bp_``."""
     return re.findall(r"\bbp_(\w+)\(bp_net\*[,)]", _declarations())
 
 
@@ -85,12 +85,12 @@ def build_loop() -> Path:
 
 
 def build_bindings(loop: Path) -> Path | None:
-    """Return the extension module for a library, beside which it is; None where there can't be one.
+    """Return the extension module of a library, which is beside it; None if it cannot be made.
 
     Raises
     ------
     ToolError
-        It can't be compiled, although all is there.
+        It cannot be compiled, although all is there.
     CacheError
     """
     include = sysconfig.get_path("include")

@@ -1,4 +1,4 @@
-"""Builds nodes, one shared library a shape and engine, and keeps them.
+"""Building of nodes: one shared library per shape and engine, kept in the cache.
 
 An engine makes a source of a component and a library of the source: ``native`` C++ straight from Amaranth's netlist
 (:mod:`bentpipe_sim.native`), ``verilator`` Amaranth's own Verilog (:mod:`bentpipe_sim.verilated`), the reference.
@@ -41,7 +41,7 @@ _ENGINES = {"native": library, "verilator": verilated}
 
 
 def chosen_engine() -> EngineName:
-    """``$BENTPIPE_ENGINE``, else "native".
+    """Return the engine of ``$BENTPIPE_ENGINE``, else "native".
 
     Raises
     ------
@@ -57,7 +57,7 @@ def chosen_engine() -> EngineName:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is fixed when a node is built: its kind and the parameters of its component.
+    """The shape of a node, which is fixed when it is built: its kind and the parameters of its component.
 
     Members
     -------
@@ -96,7 +96,7 @@ DEFAULT_SHAPES = (
 
 
 def _rtl(engine: EngineName) -> str:
-    """Return the digest of all that decides what a model is, but for its shape and the tools."""
+    """Return the digest of all that decides a model, except its shape and the tools."""
     import bentpipe_hdl
 
     rtl, here = Path(str(bentpipe_hdl.__file__)).parent, Path(__file__).parent
@@ -105,14 +105,14 @@ def _rtl(engine: EngineName) -> str:
 
 
 def _outside(shape: Shape) -> list[Path]:
-    """Return the sources of a switch's options from outside of bentpipe."""
+    """Return the sources of a switch's options from plugins."""
     from bentpipe_hdl.switch.options import options_of, sources_of
 
     return sources_of(options_of(dict(shape.parameters).get("options", 0))) if shape.kind == "switch" else []
 
 
 def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
-    """Return the shared library of a node; elaborated and compiled only if it isn't in the cache.
+    """Return the shared library of a node; elaborated and compiled only if it is not in the cache.
 
     Raises
     ------
@@ -123,7 +123,8 @@ def build_model(shape: Shape, engine: EngineName | None = None) -> Path:
 
 
 def _build_model(shape: Shape, engine: EngineName, sources: str) -> Path:
-    """As :func:`build_model`; ``sources`` is the digest of :func:`_rtl`, which takes longer than the rest."""
+    """Return the library as :func:`build_model` does; ``sources`` is the digest of :func:`_rtl`, which takes most
+    time."""
     own = _outside(shape) if isinstance(shape, Shape) else [Path(inspect.getfile(type(shape)))]  # of tests
     sources = digest(sources, digest_of(own)) if own else sources
     cache, maker = Cache(), _ENGINES[engine]

@@ -1,7 +1,7 @@
-"""What is made once and kept: files under one folder, each with its digest beside it.
+"""A cache of built files under one folder, each with its digest beside it.
 
-Every file is written beside its place and renamed: nothing half-written is left behind, and what is damaged counts as
-missing and is made again. Of several processes that want the same file one makes it, and the others wait for it.
+Every file is written beside its place and renamed: no half-written file is left behind. A damaged file counts as
+missing, and is built again. If several processes want the same file, one builds it, and the others wait for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Cache", "cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Where models are kept: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
+    """Return the cache's folder: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
     named = os.environ.get("BENTPIPE_CACHE")
     if named:
         return Path(named)
@@ -41,7 +41,7 @@ class Cache:
                              "set BENTPIPE_CACHE to another") from None  # fmt: skip
 
     def get(self, name: str) -> Path | None:
-        """Return a file of the cache; None if it is not there, or is not what was put there."""
+        """Return a file of the cache; None if it is missing or damaged."""
         file = self.folder / name
         try:
             mark = (self.folder / (name + ".sha256")).read_bytes().strip()
@@ -50,12 +50,12 @@ class Cache:
             return None
 
     def made(self, index: str) -> dict[str, str]:
-        """Files by the tools that made them, as an index has them."""
+        """Return the files of an index, by the tools that made them."""
         file = self.get(index)
         return {} if file is None else json.loads(file.read_bytes())["made"]
 
     def find(self, index: str, tools: Callable[[], str]) -> Path | None:
-        """Return the file that these tools made; where there are none, one that others did."""
+        """Return the file that these tools made, or else one that other tools made."""
         made = self.made(index)
         if not made:
             return None
@@ -85,11 +85,11 @@ class Cache:
         return file
 
     def alone(self, name: str) -> AbstractContextManager[None]:
-        """While it lasts, no other thread or process makes what is called ``name``."""
+        """Return a context that keeps other threads and processes from making the file ``name``."""
         return alone(self.folder / f"making-{name}")
 
     def make(self, name: str, build: Callable[[Path], Path]) -> Path:
-        """``build(folder)`` makes the file ``name`` unless it is there."""
+        """Return the file ``name``; ``build(folder)`` makes it unless it exists."""
         there = self.get(name)
         if there:
             return there

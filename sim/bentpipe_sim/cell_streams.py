@@ -73,27 +73,29 @@ class TestCellStream:
         stop(self.source.csr)
 
     def time_of(self, count: int) -> int:
-        """Picoseconds that so many cells take at the VC's rate."""
+        """Return the time of so many cells at the VC's rate (ps)."""
         return ticks_to_ps(count * self.source.sends[self.vc].period >> 16)
 
     def is_over(self) -> bool:
-        """No cell is to be sent, and none is under way."""
+        """Return whether no cell is to be sent, and none is under way."""
         if int(self.source.csr.test_state) & (SENDS | POSTS):
             return False
         cells = self.truth()
         return cells.sent <= cells.received + sum(cells.lost.values())
 
     def analysis(self) -> Analysis:
-        """Return what the analyser has found so far."""
+        """Return the analyser's results so far."""
         return read_analysis(self.sink.csr)
 
     def truth(self) -> CellAccount:
-        """Return what became of the cells so far, counted where it happened."""
+        """Return the account of the cells so far, counted where each event happened."""
         return read_cells(self.loop, self.nodes, self.place)
 
     def figures(self, span_ps: int) -> dict[str, float]:
-        """Return what was measured so far, and the truth of it, in a flow that took so long. What is not known, as
-        nothing was counted, is not there."""
+        """Return the figures measured so far, with their true values; ``span_ps`` is the duration of the flow.
+
+        Unknown figures, for which nothing was counted, are left out.
+        """
         found, truth = self.analysis(), self.truth()
         whole, severe = 1 << self.blocks[0], found.secb_lost
         outside = found.sent - found.secbs * whole

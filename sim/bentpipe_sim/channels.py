@@ -21,11 +21,11 @@ NOT_RM = 1 << 31
 """In a ledger's mask: RM cells with this VPI/VCI are none of the VC's (``csrc/cell.hpp``)."""
 
 FASTEST_PERIOD = 4 << 16
-"""Of a NIC's line whose VCs have credits, so that credit cells are taken as they come: that of OC-12c."""
+"""Shortest period of a NIC's line whose VCs have credits (OC-12c), so that credit cells are taken as they arrive."""
 
 
 NOT_COPIED = sum(1 << REASONS.index(reason) for reason in ("upc", "copies"))
-"""Reasons, a bit each, for which a switch drops a cell that it then doesn't copy; others don't keep it from that."""
+"""Reasons, a bit each, for which a switch drops a cell that it then does not copy; others do not keep it from that."""
 
 
 class Hop(NamedTuple):
@@ -55,20 +55,35 @@ class LedgerHop(NamedTuple):
     root: bool
 
     def row(self) -> tuple[int, ...]:
-        """As of ``bp_hop`` in ``csrc/network.h``."""
-        kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.counted(self.number), 0xFFFFFFFF
+        """Return the hop as ``bp_hop`` of ``csrc/network.h``."""
+        kind, counted, reasons = KINDS.index(self.node.kind), self.node.driver.vc_counters(self.number), 0xFFFFFFFF
         queue = self.node.driver.buffered()
         if self.in_path:
             kind, counted = len(KINDS), (0, 0)
         if self.root:
-            kind, counted, reasons = len(KINDS) + 1, self.node.driver.copied(), NOT_COPIED
+            kind, counted, reasons = len(KINDS) + 1, self.node.driver.replication_counter(), NOT_COPIED
         return kind, self.node.index, self.port, self.number, self.key, self.mask, *counted, reasons, queue
 
 
 class Stop(NamedTuple):
-    """Where a VC comes into a node: the node's place in the VC's path, the port (-1: none, at the source, and as copies
-    of the cells of the stop before), the VC's index there, its VPI on the way there; whether the index is that of a
-    virtual path with the VC in it, or that of another VC (``root``), whose cells are copied for this one."""
+    """The entry of a VC at one of its nodes.
+
+    Members
+    -------
+    place : int
+        The node's place in the VC's path.
+    node : Node
+    port : int
+        The port at which the VC enters; -1 for none: at the source, and for copies of the cells of the previous stop.
+    number : int
+        The VC's index at the node.
+    vpi : int
+        Its VPI on the line to the node.
+    in_path : bool
+        The index is that of a virtual path that contains the VC.
+    root : bool
+        The index is that of another VC, whose cells are copied for this one.
+    """
 
     place: int
     node: Node
@@ -87,13 +102,13 @@ class Leg:
     stops: list[Stop]
 
     def common(self, path: Sequence[Node], vpis: Sequence[int]) -> int:
-        """Nodes that another path has in common with this one, and the VPIs on the way there."""
+        """Return the number of nodes that another path has in common with this one, with the same VPIs up to them."""
         first = {stop.place: stop.vpi for stop in reversed(self.stops)}
         alike = (node is self.path[k] and vpis[k] == first[k] for k, node in enumerate(path[: len(self.path)]))
         return sum(1 for _ in itertools.takewhile(bool, alike))
 
     def upto(self, place: int) -> list[Stop]:
-        """Return the stops of a path that goes on otherwise from the node at this place."""
+        """Return the stops of a path up to the node at this place, where another path branches off."""
         before = [stop for stop in self.stops if stop.place < place]
         return [*before, next(stop for stop in self.stops if stop.place == place)._replace(root=True)]
 
@@ -118,7 +133,7 @@ class VirtualPath:
 
 
 def faces_of(what: str, path: Sequence[Node]) -> list[tuple[int, int]]:
-    """Return the ports by which a path comes into and leaves each of its nodes; -1 where it begins and ends.
+    """Return the ports at which a path enters and leaves each of its nodes; -1 where it begins and ends.
 
     Raises
     ------
@@ -140,7 +155,9 @@ def faces_of(what: str, path: Sequence[Node]) -> list[tuple[int, int]]:
 
 
 def paths_of(what: str, path: Sequence[Node], paths: Sequence[VirtualPath]) -> dict[int, VirtualPath]:
-    """The virtual paths that a VC goes through, all of which are parts of its own path, by where there they begin.
+    """Return the virtual paths that a VC goes through, by the place in its own path where each begins.
+
+    All nodes of such a path are part of the VC's own path.
 
     Raises
     ------
@@ -205,12 +222,14 @@ class Channel:
         return [0 if hop.in_path else self.settings.credits or hop.switch.settings.share for hop in self.hops]
 
     def share_in(self, node: Node) -> int:
-        """Places that a node keeps for it: a NIC none, as it takes what comes."""
+        """Return the places that a node reserves for the VC; a NIC reserves none, as it takes all cells."""
         return next((share for share, hop in zip(self.shares, self.hops, strict=True) if hop.switch is node), 0)
 
     def own_hops(self) -> list[tuple[Hop, VcSettings]]:
-        """Return the switches that look at the VC itself, with what each gives it. Its cells are policed where they
-        come in, not as copies."""
+        """Return the switches that look at the VC itself, with the VC's settings at each.
+
+        Its cells are policed where they enter, not as copies.
+        """
         own = [hop for hop in self.hops if not hop.in_path]
         found = [(hop, self.settings.of_switch(hop.switch.name, first=k == 0)) for k, hop in enumerate(own)]
         for hop in self.branches:
@@ -220,12 +239,15 @@ class Channel:
         return found
 
     def ledger_hops(self, credited: Collection[Switch]) -> list[list[LedgerHop]]:
-        """As the ledger wants it, for each leg; ``credited`` are the switches of which a VC has credits."""
+        """Return the ledger's hops of each leg; ``credited`` are the switches at which a VC has credits."""
         return [self._hops_of(leg, credited) for leg in self.legs]
 
     def _hops_of(self, leg: Leg, credited: Collection[Switch]) -> list[LedgerHop]:
-        """A line's headers are read as its next switch or NIC reads them, and its RM cells are not the VC's where they
-        are credit cells or probes."""
+        """Return the ledger's hops of one leg.
+
+        The headers on a line have the format of the line's next switch or NIC. RM cells on the line are not the VC's if
+        they are credit cells or probes.
+        """
         found, mask = [], 0
         for place, node, port, number, vpi, in_path, root in reversed(leg.stops):
             if isinstance(node, (Nic, Switch)):
@@ -236,7 +258,7 @@ class Channel:
         return found[::-1]
 
     def _told_on_the_way_to(self, leg: Leg, place: int, credited: Collection[Switch]) -> bool:
-        """RM cells that come to this switch or NIC on the VC are credit cells and probes."""
+        """Return whether RM cells that arrive at this switch or NIC on the VC are credit cells and probes."""
         before = next((node for node in reversed(leg.path[:place]) if isinstance(node, (Nic, Switch))), None)
         if before is None:
             return False
@@ -321,7 +343,7 @@ class Channels(list[Channel]):
 
 
 def _credits_of(channel: Channel) -> Subject:
-    """Return what gives a VC its credits: itself, or else a switch on its way."""
+    """Return the source of a VC's credits: its own settings, or else a switch on its path."""
     if channel.settings.credits:
         return Subject(key="credits")
     return next(

@@ -11,7 +11,7 @@ __all__ = ["Defects"]
 
 
 class Defects:
-    """Tells switches with OAM, in the very tick, that a line that leads to them is interrupted, or that it is no more.
+    """The reports of interrupted lines: switches with OAM get them in the tick in which a line fails or returns.
 
     A line that is interrupted from tick T on takes no cell in then. What came before is still on its way: the switch
     sees the defect in the tick in which a cell of T would have come, and its end likewise. (In a SONET line cells, and
@@ -40,7 +40,7 @@ class Defects:
         self.began = False
 
     def look(self, node: Node) -> None:
-        """A node may have become another: from the next tick on."""
+        """Take over a change of a node's outages, from the next tick on."""
         coming = self._loop.now() + 1 if self.began else 0
         for port, now in node.outages().items():
             before = self._seen.get((node.index, port), False)
@@ -52,7 +52,7 @@ class Defects:
                 heapq.heappush(self.due, (coming + delay, after.index, face, now))
 
     def run(self, until: int) -> int:
-        """Let time pass up to this tick, or to when something happened; how many things did."""
+        """Run up to this tick, or until something happens; return how many things happened."""
         due = self.due
         while due and due[0][0] <= until:
             tick = due[0][0]
@@ -66,7 +66,7 @@ class Defects:
         return self._loop.run(until)
 
     def _way(self, node: Node, port: int) -> tuple[int, Node | None, int]:
-        """From a line's end to the next switch or NIC: ticks, that, and its port."""
+        """Return the ticks from a line's end to the next switch or NIC, that node, and its port."""
         delay = 0
         while True:
             if isinstance(node, Link):

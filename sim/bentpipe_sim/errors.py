@@ -9,18 +9,18 @@ __all__ = ["CacheError", "NetworkError", "SimulationError", "Subject", "ToolErro
 
 @dataclass(frozen=True)
 class Subject:
-    """What of a network an error is about, and which setting of it.
+    """The part of a network that an error is about, and the setting of it.
 
     Members
     -------
     node : str
         The name of a node.
     port, vc : int, optional
-        One of its ports, or of its VCs, by their index there; neither: the node itself.
+        One of its ports, or of its VCs, by their index there; None for both: the node itself.
     channel, path : int, optional
         Instead of a node: a VC or a virtual path of the network, in the order in which they were added.
     key : str
-        The setting, as a document has it; "": no single one.
+        The setting, as a document has it; "" if there is no single one.
     """
 
     node: str = ""

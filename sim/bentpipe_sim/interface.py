@@ -1,8 +1,8 @@
-"""What the host software sees of a network, whatever carries the cells.
+"""The network as the host software uses it, independent of what carries the cells.
 
-A Verilated network (:class:`bentpipe_sim.network.Network`), a cocotb test and a board all offer
-:class:`PduNetwork`: send a PDU on a VC; run until a time or an event; receive PDUs with their status
-and their time stamp.
+A native or Verilated network (:class:`bentpipe_sim.network.Network`), a cocotb test and a board all offer
+:class:`PduNetwork`: send a PDU on a VC; run until a time or an event; receive PDUs with their status and their time
+stamp.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PS_PER_S: Final = 1_000_000_000_000
 
 
 class PduStatus(enum.IntEnum):
-    """How the reassembly of an AAL5 CPCS-PDU ended (I.363.5)."""
+    """The result of the reassembly of an AAL5 CPCS-PDU (I.363.5)."""
 
     OK = 0
     CRC = 1
@@ -111,29 +111,36 @@ class PduNetwork(Protocol):
         ...
 
     def run(self, until_ps: int) -> list[PduEvent]:
-        """Let time pass up to ``until_ps``, or to the first instant at which events occur; return them.
+        """Run up to ``until_ps``, or to the first instant at which events occur; return the events.
 
-        ``now_ps`` is then the time of the events, or ``until_ps`` where the list is empty.
+        ``now_ps`` is then the time of the events, or ``until_ps`` if there are none.
         """
         ...
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
-        """True if ``length`` octets of a received SDU from octet ``start`` on are the pattern of stream
-        ``key`` from ``offset`` on, every octet."""
+        """Return whether a part of a received SDU has the payload pattern, octet by octet.
+
+        The part is ``length`` octets from octet ``start`` on; the pattern is that of stream ``key`` from ``offset`` on.
+        """
         ...
 
     def checksum(self, handle: int, start: int, length: int) -> int:
-        """The ones'-complement sum (RFC 1071, not complemented, 0..65535) of ``length`` octets of a received
-        SDU from octet ``start`` on."""
+        """Return the ones'-complement sum (RFC 1071, not complemented, 0..65535) of a part of a received SDU.
+
+        The part is ``length`` octets from octet ``start`` on.
+        """
         ...
 
     def sdu(self, handle: int) -> bytes:
-        """All octets of a received SDU."""
+        """Return all octets of a received SDU."""
         ...
 
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
-        """Number of PDUs with the payload pattern of stream ``key`` that interface ``nic`` was given on a VC, and that
-        interface ``sink`` has neither received nor lost so far; -1 where the network has no ledger of its PDUs."""
+        """Return the number of PDUs of stream ``key`` that are under way on a VC.
+
+        Interface ``nic`` was given them, and interface ``sink`` has neither received nor lost them so far. -1: the
+        network has no ledger of its PDUs.
+        """
         ...
 
 
@@ -177,15 +184,15 @@ class CellStream(Protocol):
         ...
 
     def time_of(self, count: int) -> int:
-        """Picoseconds that so many cells take at the VC's rate."""
+        """Return the time of so many cells at the VC's rate (ps)."""
         ...
 
     def is_over(self) -> bool:
-        """No cell is to be sent, and none is under way."""
+        """Return whether no cell is to be sent, and none is under way."""
         ...
 
     def figures(self, span_ps: int) -> dict[str, float]:
-        """What was measured so far, by name, in a flow that took so long."""
+        """Return the figures measured so far, by name; ``span_ps`` is the duration of the flow."""
         ...
 
 
@@ -198,5 +205,6 @@ class CellNetwork(PduNetwork, Protocol):
         ...
 
     def user_cells(self, nic: int, vc: int) -> tuple[int, int]:
-        """Cells of PDUs that the interface has sent so far, and taken to a PDU (modulo 2**32), on a VC."""
+        """Return the cells of PDUs that the interface has sent on a VC so far, and those it has reassembled (modulo
+        2**32)."""
         ...

@@ -36,7 +36,7 @@ class Loop:
         return self.network is not None
 
     def open(self) -> None:
-        """Compiles the library if that is missing."""
+        """Open the library, and compile it if it is missing."""
         self.ffi, self.library = bind()
         self.network = self.ffi.gc(self.library.bp_new(), self.library.bp_free)
         self._names = functions()
@@ -44,16 +44,16 @@ class Loop:
             setattr(self, name, partial(getattr(self.library, f"bp_{name}"), self.network))
 
     def divert(self, name: str, function: Any) -> None:
-        """From now on call this instead of a function, which it may call; the event loop is open."""
+        """Call ``function`` instead of a function of the open event loop from now on; it may call that function."""
         assert name in self._names
         setattr(self, name, function)
 
     def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
-        """A copy is not open."""
+        """Pickle the loop as one that is not open."""
         return Loop, ()
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Close the nodes."""
         if self.network is not None:
             for name in self._names:
                 delattr(self, name)

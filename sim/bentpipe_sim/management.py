@@ -17,12 +17,12 @@ __all__ = ["check_managed", "manage", "manage_path"]
 
 
 def manage(channel: Channel) -> None:
-    """The switches of a VC that was laid get to know its OAM flows, which are those of the VC the other way, too.
+    """Set a VC's OAM flows at its switches. The flows are also those of the VC in the opposite direction.
 
     Raises
     ------
     NetworkError
-        They aren't alike, or are no part of the VC.
+        The two VCs' flows differ, or a switch or segment is not part of the VC.
     """
     back = channel.back
     given = _alike(channel.what, channel.settings.oam, None if back is None else back.settings.oam)
@@ -46,13 +46,15 @@ def _set(channel: Channel, given: OamSettings) -> None:
 
 
 def manage_path(paths: Sequence[VirtualPath]) -> None:
-    """The switches of the last of these get to know its OAM flows, once the path the other way is there. Where it ends
-    they have an entry for both ways, of F4 cells.
+    """Set the OAM flows of the last of these virtual paths at its switches, if the path in the opposite direction
+    exists.
+
+    Where the path ends, the switches have an entry for F4 cells of both directions.
 
     Raises
     ------
     NetworkError
-        The two aren't alike, or a segment is no part of them.
+        The two paths' flows differ, or a segment is not part of them.
     """
     path = paths[-1]
     back = next((other for other in paths[:-1] if _opposite(path, other)), None)
@@ -94,7 +96,7 @@ def check_managed(channels: Iterable[Channel], paths: Iterable[VirtualPath]) -> 
 
 
 def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> OamSettings | None:
-    """Return what both ways have, as it is on this one."""
+    """Return the settings of both directions, as seen from this one."""
     if mine is None:
         return None if other is None else other.other_way()
     if other is not None and other != mine.other_way():
@@ -103,7 +105,7 @@ def _alike(what: str, mine: OamSettings | None, other: OamSettings | None) -> Oa
 
 
 def _switches(path: VirtualPath) -> list[str]:
-    """From end to end."""
+    """Return the names of the path's switches from end to end."""
     for end in (path.path[0], path.path[-1]):
         if not isinstance(end, Switch):
             raise NetworkError(f"{path.what}: it has OAM, and ends at {end.name}, which does not support F4 flows")

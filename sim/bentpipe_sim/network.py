@@ -52,7 +52,7 @@ class Saved:
 
 
 class Network(Topology, Pdus):
-    """Nodes, wires and VCs; then, from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
+    """A network of nodes, wires and VCs; from the first ``send`` or ``run`` on, a :class:`~.interface.PduNetwork`.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Network(Topology, Pdus):
 
     @staticmethod
     def _held(a: Node, delay: int) -> int:
-        """Ticks that a wire from a node holds a cell: a link's own delay is among them unless it changes."""
+        """Return the ticks that a wire from a node holds a cell; a link's own delay is included unless it changes."""
         return delay + (a.delay - 1 if isinstance(a, Link) and not a.moves else 0)
 
     def _error(self) -> str:
@@ -224,11 +224,11 @@ class Network(Topology, Pdus):
 
     @property
     def saves(self) -> bool:
-        """Its engine's models give their state."""
+        """Return whether the models of this engine give their state."""
         return self.engine == "native"
 
     def save(self) -> Saved:
-        """The state of a network that runs: of nodes, wires, queues, ledger, captures. It goes on as if nothing were.
+        """Return the state of a running network: nodes, wires, queues, ledger, captures. The run is not affected.
 
         Raises
         ------
@@ -274,11 +274,12 @@ class Network(Topology, Pdus):
             raise SimulationError(self._error())
 
     def take(self) -> tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]:
-        """Return the state as :meth:`give` takes it; errors as of :meth:`save`."""
+        """Return the state as :meth:`give` takes it; errors as for :meth:`save`."""
         return self._now_ps, self.save().octets, tuple(self._defects.due)
 
     def give(self, taken: tuple[int, bytes, tuple[tuple[int, int, int, bool], ...]]) -> None:
-        """Have a state again that this network had, while it runs: nothing is made anew. The hosts are the caller's."""
+        """Restore a state that this running network had, without making anything again. The hosts are left to the
+        caller."""
         if self.loop.restore(taken[1], len(taken[1])):
             raise SimulationError(self._error())
         self._now_ps = taken[0]
@@ -335,7 +336,7 @@ class Network(Topology, Pdus):
         Raises
         ------
         OSError
-            One couldn't be written.
+            One could not be written.
         """
         if not self.loop.is_open:
             return
@@ -345,7 +346,7 @@ class Network(Topology, Pdus):
                 raise OSError(error, os.strerror(error), str(path))
 
     def close(self) -> None:
-        """Let go of the nodes. The network cannot be used any more."""
+        """Close the nodes. The network cannot be used any more."""
         self.closed()
         self.loop.close()
 
@@ -380,13 +381,15 @@ class Network(Topology, Pdus):
     def add_test_cells(
         self, nic: int, vc: int, sink: int, *, block: tuple[int, int] | None = None, delay_class: int = 8
     ) -> TestCellStream:
-        """Have the interfaces ``nic`` and ``sink`` built with a generator and an analyser of test cells, for a VC from
-        the one to the other, on which no host sends. All VCs are there; none has been added before since the last call.
+        """Build ``nic`` and ``sink`` with a generator and an analyser of test cells, and return the stream between
+        them.
+
+        The stream is on a VC from one to the other, on which no host sends. It is called after the last VC was added.
 
         Parameters
         ----------
         block : tuple of int, optional
-            Log2 of N, and M, of cell blocks (I.356); those for the VC's rate unless given.
+            Log2 of N, and M, of cell blocks (I.356); by default those for the VC's rate.
         delay_class : int
             Log2 of the width of a class of delays, in 10 ns.
 
@@ -414,14 +417,16 @@ class Network(Topology, Pdus):
     def watch_arrivals(
         self, nic: int, vc: int, sink: int, node: Node, *, pcr_bps: float, cdvt_ps: int = 0
     ) -> ArrivalMonitor:
-        """Follow the cells of the VC from the interface ``nic`` to ``sink`` where they arrive at a node: 1-point CDV
-        against a peak cell rate, and conformance to GCRA(1/PCR, CDVT). All VCs are there; none has been added before
-        since the last call.
+        """Monitor a VC's cells, from the interface ``nic`` to ``sink``, where they arrive at a node; return the
+        monitor.
+
+        It measures 1-point CDV against a peak cell rate, and conformance to GCRA(1/PCR, CDVT). It is called after the
+        last VC was added.
 
         Raises
         ------
         NetworkError
-            The VC does not come to the node, or is followed already; there is no such rate; or the network runs.
+            The VC does not come to the node, or is monitored already; there is no such rate; or the network runs.
         """
         if self.loop.is_open:
             raise NetworkError(f"{node.name}: the network runs already, nothing can be added")
@@ -445,8 +450,10 @@ class Network(Topology, Pdus):
     # Looking in
 
     def sample(self) -> dict[str, int]:
-        """Cells queued now in each switch, ``SWITCH.queue``, and what ports with options tell, ``SWITCH:PORT.SERIES``
-        (:class:`~bentpipe_hdl.switch.options.Option`)."""
+        """Return the cells queued now in each switch (``SWITCH.queue``), and samples of ports with options.
+
+        The latter are ``SWITCH:PORT.SERIES`` (:class:`~bentpipe_hdl.switch.options.Option`).
+        """
         found: dict[str, int] = {}
         for node in self.nodes:
             if isinstance(node, Switch):
@@ -467,8 +474,11 @@ class Network(Topology, Pdus):
         return found
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Return what the event loop counted: evaluations, cells in and out and in flight towards a node, most
-        cells that waited at one of its inputs, cells that found no place there."""
+        """Return the event loop's counts for each node.
+
+        They are: evaluations, cells in and out and in flight towards the node, the most cells that waited at one of its
+        inputs, and cells that found no place there.
+        """
         found = {}
         stats = self.loop.ffi.new("bp_node_stats *")
         for node in self.nodes:
@@ -477,30 +487,25 @@ class Network(Topology, Pdus):
         return found
 
     def ledger(self) -> list[Account]:
-        """Return what became of every PDU so far, an account for each VC, in the order of :meth:`add_vc`; of a
-        point-to-multipoint VC one for each of its paths.
+        """Return the account of every PDU so far, one for each VC in the order of :meth:`add_vc`.
 
-        Raises
-        ------
-        NetworkError
-            The rows of a VC don't sum up to sent minus delivered, or a loss has no cause, or a count of the hardware
-            differs.
+        A point-to-multipoint VC has one for each of its paths.
         """
         if not self.loop.is_open:
             self.start()
         for node in self.nodes:
-            node.check_told()
+            node.check_reports()
         found = [read_account(self.loop, self.nodes, place, hops) for place, hops in enumerate(self._legs())]
         for place, monitor in self._arrivals.items():
             found[place] = replace(found[place], arrivals=monitor.counts())
         return found
 
     def record_losses(self, most: int) -> None:
-        """From now on keep a record of each lost cell, up to so many; the network runs, and no cell is under way."""
+        """Record each lost cell from now on, up to so many; the network runs, and no cell is under way."""
         self.loop.record_losses(most)
 
     def loss_records(self) -> tuple[bytes, int]:
-        """Return the records so far, as octets of ``bp_loss_record``, and how many lost cells have none."""
+        """Return the records so far, as octets of ``bp_loss_record``, and the number of lost cells without one."""
         left_out = self.loop.ffi.new("uint64_t *")
         count = self.loop.recorded_losses(left_out)
         size = count * self.loop.ffi.sizeof("bp_loss_record")
@@ -508,7 +513,7 @@ class Network(Topology, Pdus):
         return (bytes(self.loop.ffi.buffer(records, size)) if size else b""), int(left_out[0])
 
     def ports_by_place(self) -> dict[tuple[int, int], int]:
-        """Return the port by which each path of a VC leaves each switch, by the places of both."""
+        """Return the port at which each path of a VC leaves each switch, by the places of both."""
         return {
             (place, hop.node.index): hop.node.vcs[hop.number].out_port
             for place, hops in enumerate(self._legs())
@@ -517,31 +522,38 @@ class Network(Topology, Pdus):
         }
 
     def verify(self) -> dict[str, int] | None:
-        """At the end of a run, compare it with that of something else that ran beside it; how much was compared. None:
-        there was nothing."""
+        """Compare a run, at its end, with another system that ran beside it; return how much was compared.
+
+        None: there was no other system.
+        """
         return None
 
     def trace(self) -> None:
-        """From now on keep the digests of what enters the wires: before cells are under way."""
+        """Keep the digests of the cells that enter the wires from now on; called before cells are under way."""
         self.start()
         for node in self.nodes:
             for port in node.outputs:
                 self.loop.trace(node.index, port, 1)
 
     def digests(self) -> dict[tuple[str, int], int]:
-        """Since :meth:`trace`, 64 bits of hash over the cells that left each output with a line, by its node's name and
-        port: tick, header, payload and whether the header is marked as wrong. 0: no cell."""
+        """Return a digest of the cells that left each output with a line since :meth:`trace`, by its node's name and
+        port.
+
+        It is a hash of 64 bits over tick, header, payload and whether the header is marked as wrong. 0: no cell.
+        """
         faces = [(node, port) for node in self.nodes for port in node.outputs]
         return {(n.name, port): self.loop.digest(n.index, port) for n, port in faces}
 
     def check_conservation(self) -> None:
-        """For every node: cells in = cells out + dropped by reason + still queued; for all wires: what went in came out
-        or is still under way, never more of it than the wire's delay and rate and the places at the node's input take.
+        """Check the conservation of cells at every node and on all wires.
+
+        For a node: cells in = cells out + dropped by reason + still queued. For all wires: cells in = cells out + under
+        way. A wire never holds more than its delay and rate allow, and the places at the node's input.
 
         Raises
         ------
         NetworkError
-            Some cells got lost or doubled, or waited where there is no place for them.
+            Cells were lost or duplicated, or waited where there is no place for them.
         """
         stats = self.stats()
         for node in self.nodes:

@@ -56,7 +56,7 @@ V = TypeVar("V")
 
 
 def checked(what: str, find: Callable[[], V], subject: Subject | None = None) -> V:
-    """Return what ``find`` gives.
+    """Return the result of ``find``, with its ValueErrors as NetworkErrors.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def checked(what: str, find: Callable[[], V], subject: Subject | None = None) ->
 
 @contextmanager
 def _named(what: str, subject: Subject | None = None) -> Iterator[None]:
-    """A ValueError in here is a NetworkError, with ``what`` before it."""
+    """Turn a ValueError inside the context into a NetworkError whose text begins with ``what``."""
     try:
         yield
     except ValidationError as error:
@@ -95,7 +95,7 @@ def _line(error: ErrorDetails) -> str:
 
 
 def made(what: str, model: type[S], settings: Mapping[str, Any]) -> S:
-    """Return the settings as a model; NetworkError says what is wrong with them."""
+    """Return the settings as a model; the text of a NetworkError names the fault."""
     return checked(what, lambda: model(**settings))
 
 
@@ -124,21 +124,21 @@ class Node:
         self.outputs: dict[int, tuple[Node, int]] = {}
 
     def shape(self) -> Shape:
-        """What it has to be built as."""
+        """Return the shape with which the node is built."""
         raise NotImplementedError
 
     @cached_property
     def driver(self) -> Driver:
-        """Its software side; for a network to which nothing is added any more."""
+        """Return the node's driver; nothing is added to the network after that."""
         raise NotImplementedError
 
     @property
     def csr(self) -> Registers:
-        """Its registers by name, in a network that runs."""
+        """Return the registers by name, in a running network."""
         return self.driver.csr
 
     def spacing(self, port: int) -> int:
-        """Ticks between two cells that leave ``port``, at the least and in the long run, in units of 2**-16."""
+        """Return the least long-run distance of cells that leave ``port``, in units of 2**-16 ticks."""
         raise NotImplementedError
 
     def configure(self) -> None:
@@ -157,7 +157,7 @@ class Node:
             self._configure(self._make_driver(_Nowhere()))
 
     def _make_driver(self, bus: Bus) -> Any:
-        """The driver of a node of its shape behind a bus."""
+        """Return the driver of a node of this shape behind a bus."""
         raise NotImplementedError
 
     def _configure(self, driver: Any) -> None:
@@ -165,13 +165,14 @@ class Node:
         self._apply(driver)
 
     def change(self, settings: Settings | None = None, *, written: bool = False, **members: Any) -> None:
-        """From now on these settings, or these members of those that it has; in a running network from the next tick
-        on. ``written``: the event loop has written the registers already.
+        """Change to these settings, or change these members; in a running network from the next tick on.
+
+        ``written``: the event loop has written the registers already.
 
         Raises
         ------
         NetworkError
-            There is no such setting, it is out of range, or it can't be changed in a running network.
+            There is no such setting, it is out of range, or it cannot be changed in a running network.
         """
         model, what = type(self.settings), f"{self.kind} {self.name}"
         new = settings or self.settings
@@ -192,16 +193,26 @@ class Node:
         return None
 
     def outages(self) -> dict[int, bool]:
-        """Of a line: whether it is interrupted, by the output at the interrupted way's end."""
+        """Return whether each direction of a line is interrupted, by the output at its end; other nodes return
+        nothing."""
         return {}
 
     def note(self) -> None:
-        """Of a network that isn't started: what it is now is to be among what it can become in the run."""
+        """Add the present settings to those for which the node is built; used before the network is started."""
 
     @contextmanager
     def _changing(self, ports: bool = False, written: bool = False) -> Iterator[None]:
-        """What the node is made from changes; in a running network the registers that are another then are written.
-        ``ports``: these are among those of the rates of a switch's ports. ``written``: they are written."""
+        """Change the node's settings inside the context.
+
+        In a running network the registers that differ afterwards are then written. An error restores the settings.
+
+        Parameters
+        ----------
+        ports : bool
+            Only registers of a switch's port rates differ.
+        written : bool
+            The registers have been written already.
+        """
         before = copy.copy(self)
         try:
             yield
@@ -220,7 +231,7 @@ class Node:
             self.changed(self)
 
     def _check_built(self) -> None:
-        """Raise NetworkError if it isn't built for what it has become."""
+        """Raise NetworkError if it is not built for what it has become."""
 
     def _built_without(self, what: str) -> NetworkError:
         kind = self.kind.upper() if self.kind == "nic" else self.kind
@@ -244,9 +255,9 @@ class Node:
         for balance in self.driver.account(cells_in, cells_out):
             self._expect(balance.what, balance.left, balance.right)
 
-    def check_told(self) -> None:
-        """Raise NetworkError unless the ledger was told of all cells that the node has counted as dropped or hit."""
-        for what, at, count in self.driver.told():
+    def check_reports(self) -> None:
+        """Raise NetworkError unless the ledger has all cells that the node counted as dropped or errored."""
+        for what, at, count in self.driver.ledger_counts():
             self._expect(what, count, self._seen(at))
 
     def _seen(self, at: int) -> int:
@@ -283,7 +294,7 @@ class Nic(Node):
         self._coming: set[tuple[int, int]] = set()  # VPI and VCI of the first of those that are received
 
     def first_free(self) -> int:
-        """Return an index below which all are those of VCs."""
+        """Return the least index that no VC uses."""
         while self._free in self.sends or self._free in self.receives:
             self._free += 1
         return self._free
@@ -318,7 +329,7 @@ class Nic(Node):
         return shape
 
     def add_test_vc(self, vc: int | None = None) -> None:
-        """Have it built with test cells, which it sends on a VC; None: which it receives."""
+        """Build the interface with test cells, which it sends on a VC; None: which it receives."""
         self._has_test_cells = True
         if vc is not None:
             self._test_vcs.add(vc)
@@ -352,7 +363,7 @@ class Nic(Node):
             self._impair()
 
     def _impair(self) -> None:
-        """Tell the event loop what becomes of whole PDUs."""
+        """Set in the event loop how whole PDUs are lost, duplicated and reordered."""
         own = self.settings
         if not own.impairs and not self._impaired:
             return
@@ -363,7 +374,8 @@ class Nic(Node):
         self.loop.impair_frames(self.index, *limits, max(1, round_ticks(own.reorder_wait_ps)), start)
 
     def frames(self, vc: int) -> dict[str, int]:
-        """Return what it has done to PDUs of a VC: lost, duplicated, reordered; and those that wait for the next."""
+        """Return the interface's impairments of a VC's PDUs: lost, duplicated, reordered, and waiting for the next
+        PDU."""
         names = ("lost", "duplicated", "reordered", "held")
         return {name: self.loop.frames(self.index, vc, what) for what, name in enumerate(names)}
 
@@ -377,8 +389,10 @@ class Nic(Node):
     def change_send(
         self, index: int, cell_rate_bps: float | None, sustained_rate_bps: float | None = None, burst: int | None = None
     ) -> None:
-        """From the next cell on the interface paces this VC at other rates of cells; None: that of its line, and no
-        sustained rate."""
+        """Pace a VC at other rates of cells, from its next cell on.
+
+        None: the rate of its line, and no sustained rate.
+        """
         send = self.sends[index]
         what = f"NIC {self.name}, VC {send.vpi}/{send.vci}"
         period, sustained = checked(what, lambda: self.line.paced(cell_rate_bps, sustained_rate_bps, burst))
@@ -418,7 +432,7 @@ class Switch(Node):
         self._vcis: defaultdict[tuple[int, int], set[int | None]] = defaultdict(set)
 
     def vcis_at(self, port: int, vpi: int) -> set[int | None]:
-        """The VCIs of VCs that come in at a port with this VPI; None among them: it is that of a virtual path."""
+        """Return the VCIs of VCs that enter at a port with this VPI; None in the set stands for a virtual path."""
         for vc in self.vcs[self._indexed :]:
             self._vcis[vc.in_port, vc.in_vpi].add(None if vc.vpc else vc.in_vci)
         self._indexed = len(self.vcs)
@@ -429,7 +443,7 @@ class Switch(Node):
 
     @property
     def _options(self) -> int:
-        """Those that its settings as they are now ask for."""
+        """Return the options that the present settings need, as a word of bits."""
         setup = Setup(self.settings, self.lines, self.vcs, name=self.name)
         options = options_for(setup)
         for option in options_of(options):
@@ -507,13 +521,14 @@ class Switch(Node):
         return not self._shape.get("options", 0) and self.lines[port].settings.reactive is None
 
     def change_port(self, port: int, rate_bps: float, settings: PortSettings, *, written: bool = False) -> None:
-        """From the port's next cell on it has this rate (bits of cells a second) and these settings. ``written``: the
-        event loop has written its period already.
+        """Change a port's rate (bits of cells a second) and settings, from its next cell on.
+
+        ``written``: the event loop has written its period already.
 
         Raises
         ------
         NetworkError
-            There is no such rate, or all lines together would bring or take more than the switch moves.
+            There is no such rate, or all lines together would carry more than the switch moves.
         """
         line = replace(self.lines[port], rate_bps=rate_bps, settings=settings)
         period = checked(f"switch {self.name}, port {port}", lambda: line.shortest_period)
@@ -530,7 +545,7 @@ class Switch(Node):
                 after.check_rates()
 
     def change_vc(self, index: int, settings: VcSettings) -> None:
-        """From its next cell on the VC with this number may have something else; not other credits."""
+        """Change the settings of a VC, from its next cell on; its credits cannot change."""
         if settings.credits != self.vcs[index].settings.credits:
             raise NetworkError(f"switch {self.name}, VC {index}: its credits do not change in a run")
         with self._changing():
@@ -593,15 +608,15 @@ class Link(Node):
         self.longest = max(self.longest, self.delay)
 
     def may_move(self, may: bool = True) -> None:
-        """Build the link of a network that isn't started for a delay that changes in a run, or without that."""
+        """Build the link of a network that is not started for a delay that changes in a run, or without that."""
         self._moves = may
 
     def may_fail(self) -> None:
-        """Build the link of a network that isn't started with outages and bursts, for a run in which they may come."""
+        """Build the link of a network that is not started with outages and bursts, for a run in which they may come."""
         self._becomes_faulty = True
 
     def may_impair(self) -> None:
-        """Build the link of a network that isn't started with all options that settings may ask for in a run."""
+        """Build the link of a network that is not started with all options that settings may ask for in a run."""
         self._more |= {option.name for option in OPTIONS if option.title}
 
     def _check_built(self) -> None:
@@ -709,8 +724,10 @@ class SonetLine(Node):
         driver.apply(self.settings)
 
     def check(self, cells_in: int, cells_out: int) -> None:
-        """The account of the node; and, as long as the receiver had no defect that stops cells: no cell is lost or made
-        up without an error on the line."""
+        """Check the node's account, and that no cell was lost or made without an error on the line.
+
+        The second check ends with the receiver's first defect that stops cells.
+        """
         super().check(cells_in, cells_out)
         for wonder in self.driver.wonders():
             raise NetworkError(f"{self.name}: {wonder}")

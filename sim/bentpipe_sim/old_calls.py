@@ -40,7 +40,7 @@ def old_settings(call: str, what: str, model: type[S], settings: S | None, old: 
 
 
 def old_nic(name: str, rate_bps: Any, old: Mapping[str, Any]) -> tuple[NicSettings, NicLine]:
-    """Settings and line of a NIC."""
+    """Return settings and line of a NIC from keyword arguments of older versions."""
     _warn("add_nic", NicSettings)
     rest = dict(old)
     rate = rest.pop("rate_bps", _OC3 if rate_bps is None else rate_bps)
@@ -49,7 +49,7 @@ def old_nic(name: str, rate_bps: Any, old: Mapping[str, Any]) -> tuple[NicSettin
 
 
 def old_switch(name: str, rates_bps: Any, old: Mapping[str, Any]) -> tuple[SwitchSettings, list[SwitchPort]]:
-    """Settings and ports of a switch."""
+    """Return settings and ports of a switch from keyword arguments of older versions."""
     _warn("add_switch", SwitchSettings)
     rest = dict(old)
     rates: Sequence[float] = rest.pop("port_rates_bps", (_OC3,) * 4 if rates_bps is None else rates_bps)
@@ -71,7 +71,8 @@ def old_switch(name: str, rates_bps: Any, old: Mapping[str, Any]) -> tuple[Switc
 def old_vc(
     call: str, what: str, settings: VcSettings | None, pacing: PacingSettings | None, old: Mapping[str, Any]
 ) -> tuple[tuple[float | None, float | None, int | None], VcSettings]:
-    """Cell rate, sustained rate and burst of a VC, and its settings."""
+    """Return cell rate, sustained rate and burst of a VC, and its settings, from keyword arguments of older
+    versions."""
     rest = dict(old)
     given = {key: rest.pop(key) for key in _PACING if key in rest}
     if given:

@@ -32,12 +32,12 @@ _LONG: Final = round_ticks(1_000_000_000)
 _NODES: Final = 8
 """A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
 _FEW: Final = 18
-"""With so many nodes a network stays in the first cache of a core: parts pay with several threads and long wires
-only."""
+"""Nodes up to which a network fits into a core's first-level cache. Parts then save time only with several threads and
+long wires."""
 
 
 def chosen_threads() -> int | None:
-    """``$BENTPIPE_THREADS``; None: as many as pay.
+    """Return the threads of ``$BENTPIPE_THREADS``; None: as many as are useful.
 
     Raises
     ------
@@ -70,7 +70,8 @@ def plan(
     threads: int | None,
     parts: int | None,
 ) -> tuple[int, list[int]]:
-    """Return the number of threads, and the part of each node (:func:`part_of`), as many as pay where it is open."""
+    """Return the number of threads, and the part of each node (:func:`part_of`); as many as are useful unless they
+    are given."""
     threads = threads or chosen_threads() or _cores()
     if parts is None and len(nodes) <= _FEW:  # a part for each thread
         return threads, part_of(nodes, wires, together, threads, _LONG)

@@ -1,6 +1,6 @@
 """The payload pattern: octets that are a function of (stream key, offset), made and checked on both sides.
 
-Bulk data so needn't cross Python, is real on the wire all the same, and is checked octet by octet. The octet
+Bulk data so need not cross Python, is real on the wire all the same, and is checked octet by octet. The octet
 at ``offset`` is octet ``offset % 8`` (least significant first) of ``(mix64(key) + offset // 8) * GOLDEN``, with
 mix64 the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014): a Weyl sequence, in which the next word costs an
 addition. All words of a stream are different, and octets of other offsets or other streams differ but by chance. The
@@ -25,7 +25,7 @@ def _mix64(z: int) -> int:
 
 
 def pattern(key: int, offset: int, length: int) -> bytes:
-    """``length`` octets of stream ``key`` (0..2**32-1) from ``offset`` (0..2**63-1) on."""
+    """Return ``length`` octets of stream ``key`` (0..2**32-1) from ``offset`` (0..2**63-1) on."""
     first, last = offset // 8, (offset + length + 7) // 8
     base = _mix64(key)
     words = b"".join(((base + i) * _GOLDEN & _MASK).to_bytes(8, "little") for i in range(first, last))

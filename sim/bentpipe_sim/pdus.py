@@ -19,7 +19,7 @@ _TICKS: Final[int] = RATIO[1]
 """So many picoseconds are so many ticks. What is converted is divided first: compiled code multiplies what has 31 bits
 in place."""
 _LAST: Final = (1 << 48) - 1
-"""The event loop's ticks don't wrap; a node takes the last one for never."""
+"""The event loop's ticks do not wrap; a node takes the last one for never."""
 
 _EVENT: Final = 168
 """Octets of a ``bp_event``. Eight by eight they are: tick | NIC, VC | status, congested, length | handle, octets of the
@@ -32,19 +32,20 @@ _MASK32: Final = 0xFFFFFFFF
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pdus:
-    """What a :class:`~.interface.PduNetwork` does for each PDU and each turn of its hosts, on the event loop's
-    functions. It is compiled with the hosts (``bentpipe.compiled``).
+    """The work of a :class:`~.interface.PduNetwork` per PDU and per turn of its hosts, by the event loop's functions.
+
+    It is compiled with the hosts (``bentpipe.compiled``).
 
     Parameters
     ----------
     loop : Loop
     defects : Defects
-        Lets time pass while it waits for a tick.
+        Advances time while it waits for a tick.
 
     Members
     -------
     begun : bool
-        Time passes.
+        Simulated time has begun.
     threads : int
         Threads that the network and its hosts may use.
     ran_ahead : bool
@@ -63,7 +64,7 @@ class Pdus:
         self._functions(None, None)
 
     def _functions(self, network: Any, library: Any) -> None:
-        """At hand, as they are called for each PDU: those of ``loop``, which have a name to be looked up by."""
+        """Keep direct references to functions that are called for each PDU; those of ``loop`` are looked up by name."""
         self._network: Any = network
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
@@ -75,11 +76,11 @@ class Pdus:
         self._block: Any = b""  # where the event loop has its events
 
     def opened(self) -> None:
-        """The event loop is open."""
+        """Take the functions of the event loop that was opened."""
         self._functions(self._loop.network, self._loop.library)
 
     def closed(self) -> None:
-        """It is no more."""
+        """Drop the functions of the event loop, which is closed."""
         self._functions(None, None)
 
     @property
@@ -91,7 +92,7 @@ class Pdus:
         raise NotImplementedError
 
     def members(self) -> dict[str, Any]:
-        """Return what it consists of, while the event loop isn't open: compiled, it has no ``__dict__``."""
+        """Return the members while the event loop is not open: a compiled object has no ``__dict__``."""
         return {
             "begun": False,
             "threads": 1,
@@ -108,7 +109,7 @@ class Pdus:
         }
 
     def report_sent(self, nic: int) -> None:
-        """From now on ``run`` returns an event ``SENT`` for every PDU of this NIC whose last cell leaves."""
+        """Let ``run`` return an event ``SENT`` for every PDU of this NIC whose last cell leaves, from now on."""
         self._reporting.add(nic)
 
     def send(

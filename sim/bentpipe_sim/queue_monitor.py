@@ -71,8 +71,11 @@ class QueueMonitor:
             raise NetworkError(self.loop.ffi.string(self.loop.error()).decode())
 
     def arm(self, level: int, empty: bool) -> None:
-        """Have ``run`` return at the end of the tick in which so many cells are queued (0: never), with an event
-        ``QUEUE_LEVEL`` of the switch, or (if asked for) none is, with ``QUEUE_EMPTY``: of both what comes first."""
+        """Make ``run`` return at the end of the tick in which so many cells are queued (0: never).
+
+        The event is ``QUEUE_LEVEL`` of the switch. If ``empty``, it also returns when no cell is queued, with
+        ``QUEUE_EMPTY``. The first of both counts.
+        """
         self.loop.monitor_arm(level, empty)
 
     @property
@@ -84,7 +87,7 @@ class QueueMonitor:
         )
 
     def heights(self) -> list[int]:
-        """Of the cycles that ended since the last call: how many had 0, 1, 2, … cells queued at most."""
+        """Return how many cycles that ended since the last call had at most 0, 1, 2, … cells queued."""
         count = self.loop.monitor_heights(self.loop.ffi.NULL, -1)
         heights = self.loop.ffi.new("uint64_t[]", count)
         self.loop.monitor_heights(heights, count)

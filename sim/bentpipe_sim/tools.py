@@ -29,7 +29,7 @@ CXX_FLAGS = ("-std=gnu++17", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-pl
 
 
 def compiler() -> str:
-    """Return the C++ compiler: ``$CXX``, else ``g++``, ``c++`` or ``clang++``, the first that is there.
+    """Return the C++ compiler: ``$CXX``, else the first of ``g++``, ``c++`` and ``clang++`` that is installed.
 
     Raises
     ------
@@ -65,7 +65,10 @@ _lock = threading.Lock()
 
 
 def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
-    """Run a tool; its exit code, stdout, stderr. :func:`side_by_side` ends it with the rest, and what it has begun."""
+    """Run a tool; return its exit code, stdout and stderr.
+
+    :func:`side_by_side` ends it with the others, and all processes that it has started.
+    """
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0, **options) as process:
         _running.add(process)
@@ -82,15 +85,18 @@ def call(command: Sequence[str], **options: Any) -> tuple[int, str, str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """A compiler's driver and the compiler that it has begun, which holds the same pipes."""
+    """Kill a compiler's driver and the compiler that it started, which holds the same pipes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
 def side_by_side() -> Iterator[ThreadPoolExecutor]:
-    """Two threads that call tools. When an exception leaves the block (Ctrl-C, or one has failed), no other begins and
-    those that run are ended: a compiler can take a minute. One block may be within another."""
+    """Run tools in two threads within the context.
+
+    When an exception leaves the context (Ctrl-C, or a failed tool), no other tool starts, and the running ones are
+    ended: a compiler can take a minute. One such context may be within another.
+    """
     global _blocks
     with _lock:
         _blocks += 1
@@ -116,8 +122,11 @@ _uncollected = 0
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """While it lasts, in any thread, no garbage is searched for: a million objects that stay are made of a netlist, and
-    a third of the time would go into looking at them again and again."""
+    """Stop the collection of garbage in all threads, within the context.
+
+    A netlist is made of a million objects that stay. A third of the time would be spent on visiting them again and
+    again.
+    """
     global _uncollected
     collects = False
     try:
@@ -135,8 +144,10 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """While it lasts, no other thread or process is in a block that names the same file; the file is there so long.
-    Who waits gives up where :func:`side_by_side` ends."""
+    """Keep other threads and processes out of contexts with the same file; the file exists within the context.
+
+    A waiting process gives up when :func:`side_by_side` ends.
+    """
     while True:
         with path.open("w") as file:
             while not _locked(file):
@@ -181,7 +192,7 @@ _versions: dict[str, str] = {}
 
 
 def compiler_version() -> str:
-    """Of the C++ compiler, and what it is told besides: all of it that decides what it makes of a source."""
+    """Return the compiler's version and the added flags: all that decides what it makes of a source."""
     cxx = compiler()
     if cxx not in _versions:
         result = subprocess.run([cxx, "--version"], capture_output=True, text=True)
@@ -190,5 +201,6 @@ def compiler_version() -> str:
 
 
 def more_flags() -> list[str]:
-    """``$BENTPIPE_CXXFLAGS``: behind the flags that a node or the event loop is compiled with, so that they decide."""
+    """Return the flags of ``$BENTPIPE_CXXFLAGS``; they come last when a node or the event loop is compiled, so they
+    win."""
     return os.environ.get("BENTPIPE_CXXFLAGS", "").split()

@@ -1,4 +1,4 @@
-"""Which nodes a network has, how they are wired, and which VCs and virtual paths go over them."""
+"""The topology of a network: its nodes, their wires, its VCs and virtual paths."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ N = TypeVar("N", bound=Node)
 
 
 class Topology:
-    """What a network is made of. Once it runs nothing is added; VCs and virtual paths change their settings."""
+    """The parts of a network. Once it runs no part is added; VCs and virtual paths may change their settings."""
 
     least_vcs: int = 0
-    """Of its nodes."""
+    """VCs for which each node is built at least."""
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -46,8 +46,10 @@ class Topology:
     def add_nic(
         self, name: str, settings: NicSettings | float | None = None, *, line: NicLine | None = None, **old: Any
     ) -> Nic:
-        """Return a host's interface with a line, OC-3c with an exact clock unless given. The rates of its VCs go by the
-        line's clock, too. With frames each cell goes in a slot of the line's."""
+        """Add a host's interface with a line, by default OC-3c with an exact clock.
+
+        The rates of its VCs are by the line's clock, too. With frames each cell is sent in a slot of the line's.
+        """
         if old or not isinstance(settings, NicSettings | None):
             settings, line = old_nic(name, settings, old)
         nic = self._add(Nic, name, line or NicLine(), settings or NicSettings())
@@ -62,7 +64,7 @@ class Topology:
         ports: Sequence[SwitchPort] = (SwitchPort(),) * 4,
         **old: Any,
     ) -> Switch:
-        """Return a switch module with these ports, and one buffer for all."""
+        """Add a switch module with these ports, and one buffer for all."""
         if old or not isinstance(settings, SwitchSettings | None):
             settings, ports = old_switch(name, settings, old)
         for number, port in enumerate(ports):
@@ -72,12 +74,12 @@ class Topology:
         return self._add(Switch, name, ports, settings or SwitchSettings(), self.seed)
 
     def add_link(self, name: str, settings: LinkSettings | None = None, **old: Any) -> Link:
-        """One direction of a line, with at least a tick of delay."""
+        """Add one direction of a line, with at least a tick of delay."""
         given = old_settings("add_link", f"link {name}", LinkSettings, settings, old)
         return self._add(Link, name, given, self.seed)
 
     def add_sonet_line(self, name: str, settings: SonetSettings | None = None, **old: Any) -> SonetLine:
-        """Return a SONET line both ways; its ports are 0 and 1."""
+        """Add a SONET line with both directions; its ports are 0 and 1."""
         given = old_settings("add_sonet_line", f"SONET line {name}", SonetSettings, settings, old)
         return self._add(SonetLine, name, given, self.seed)
 
@@ -93,7 +95,7 @@ class Topology:
         return node
 
     def connect(self, source: Node | tuple[Node, int], sink: Node | tuple[Node, int], delay_ps: int = 0) -> None:
-        """A wire from a node's output to a node's input; a face of a switch is ``(switch, port)``.
+        """Connect a node's output to a node's input by a wire; a port of a switch is ``(switch, port)``.
 
         A link's own delay comes on top.
         """
@@ -110,9 +112,11 @@ class Topology:
         self._wires.append((a, a_port, b, b_port, round_ticks(delay_ps)))
 
     def sends(self, a: Node, b: Node) -> bool:
-        """Return whether cells from ``a`` arrive at ``b`` when their last bit has been sent by a clock of ``a``. A link
-        has no clock; of a SONET line the frames carry the octets, so that their time is counted there. A link whose
-        delay changes says when each cell arrives."""
+        """Return whether a clock of ``a`` decides when cells from ``a`` arrive at ``b``: after their last bit is sent.
+
+        A link has no clock. The frames of a SONET line carry the octets, so their time is counted there. A link whose
+        delay changes gives the time of arrival with each cell.
+        """
         if isinstance(a, Link) and a.moves:
             return True
         while isinstance(b, Link) and 0 in b.outputs:
@@ -140,8 +144,8 @@ class Topology:
         Parameters
         ----------
         vpi, vci : int
-            The same on every line (0..255, with NNI lines 0..4095; 32..65535), but for the VPI in virtual paths, which
-            is theirs.
+            The same on every line (0..255, with NNI lines 0..4095; 32..65535), except for the VPI in virtual paths,
+            which is theirs.
         settings : VcSettings, optional
             What the switches give it.
         pacing : PacingSettings, optional
@@ -205,12 +209,12 @@ class Topology:
         return index
 
     def check_vpi(self, what: str, switch: Switch, port: int, vpi: int) -> None:
-        """The port's lines have this VPI."""
+        """Raise NetworkError if the port's lines cannot carry this VPI."""
         if vpi > 255 and not switch.lines[port].nni:
             raise NetworkError(f"{what}: VPI {vpi} needs NNI lines, port {port} of {switch.name} is a UNI")
 
     def check_free(self, what: str, switch: Switch, port: int, vpi: int, vci: int | None) -> None:
-        """Nothing at a port has this VPI/VCI, or VPI."""
+        """Raise NetworkError if this VPI/VCI, or VPI, is in use at a port."""
         known = switch.vcis_at(port, vpi)
         if None in known:
             raise NetworkError(f"{what}: VPI {vpi} is that of a virtual path at port {port} of {switch.name}")
@@ -221,8 +225,10 @@ class Topology:
             raise NetworkError(f"{what}: VPI/VCI {vpi}/{vci} is used twice at port {port} of {switch.name}")
 
     def add_vp(self, path: Sequence[Node], vpi: int, settings: VcSettings | None = None, **old: Any) -> int:
-        """Return a virtual path in one direction: VCs that are added from now on and have it as a part of their own
-        path go through it. The switches between its ends look at its VPI only; to them it is what a VC is elsewhere.
+        """Add a virtual path in one direction.
+
+        VCs that are added from now on and contain its path go through it. The switches between its ends look at its VPI
+        only; they treat it as a VC.
 
         Parameters
         ----------
@@ -231,7 +237,7 @@ class Topology:
         vpi : int
             The same on every line (0..255, with NNI lines 0..4095).
         settings : VcSettings, optional
-            What the switches between its ends give it; nothing that goes by frames, and no credits.
+            Settings of the path at the switches between its ends; none that needs frames, and no credits.
 
         Returns
         -------
@@ -241,7 +247,7 @@ class Topology:
         Raises
         ------
         NetworkError
-            The path is not connected or passes no switch, the VPI is out of range or used already.
+            The path is not connected or passes no switch, or the VPI is out of range or in use.
         """
         ends = path[0], path[-1]
         what = f"virtual path {vpi} from {ends[0].name} to {ends[1].name}"
@@ -275,13 +281,12 @@ class Topology:
         return len(self.paths) - 1
 
     def change_vp(self, number: int, settings: VcSettings | None = None, **old: Any) -> None:
-        """From its next cell at each switch on a virtual path has these settings, as of :meth:`add_vp`, instead of all
-        that it had.
+        """Replace all settings of a virtual path, as for :meth:`add_vp`, from its next cell at each switch on.
 
         Raises
         ------
         NetworkError
-            A setting is not one.
+            A setting is invalid.
         """
         vp = self.paths[number]
         given = old_settings("change_vp", vp.what, VcSettings, settings, old)
@@ -289,7 +294,7 @@ class Topology:
             hop.switch.change_vc(hop.number, given.of_switch(hop.switch.name, first=k == 0))
 
     def other_way(self, number: int) -> int | None:
-        """Return the VC that is the other way of one, by their numbers in the order in which they were added."""
+        """Return the VC in the opposite direction of one, by their numbers in the order in which they were added."""
         back = self._channels[number].back
         return None if back is None else back.number
 
@@ -301,17 +306,17 @@ class Topology:
         pacing: PacingSettings | None = None,
         **old: Any,
     ) -> None:
-        """From its next cell at each node on a VC has these settings, as of :meth:`add_vc`, instead of all that it had.
+        """Replace all settings of a VC, as for :meth:`add_vc`, from its next cell at each node on.
 
         Parameters
         ----------
         number : int
-            Of the VC, in the order in which they were added, from 0 on.
+            Number of the VC, in the order in which they were added, from 0 on.
 
         Raises
         ------
         NetworkError
-            A setting or the rate is not one.
+            A setting or the rate is invalid.
         """
         channel = self._channels[number]
         rates, given = old_vc("change_vc", channel.what, settings, pacing, old)
@@ -322,7 +327,7 @@ class Topology:
             hop.switch.change_vc(hop.number, own)
 
     def owner_of(self, node: str, number: int) -> Subject:
-        """The VC or virtual path of the network that has this index at a switch; neither: one that is being added."""
+        """Return the VC or virtual path with this index at a switch; an empty subject if it is still being added."""
         for place, channel in enumerate(self._channels):
             for hop in (*channel.hops, *channel.branches):
                 if hop.switch.name == node and hop.number == number and not hop.in_path:
@@ -338,7 +343,7 @@ class Topology:
         return list(dict.fromkeys(node.shape() for node in self.nodes))
 
     def _legs(self) -> Iterator[list[LedgerHop]]:
-        """Return all paths of all VCs."""
+        """Yield all paths of all VCs."""
         credited = {
             node
             for node in self.nodes
@@ -417,7 +422,7 @@ class _Laid:
             passed.add(line)
 
     def _pass(self, given: Hop, before: int, after: int) -> int:
-        """Return the VC's index at a switch that looks at it."""
+        """Add the VC to a switch that looks at it, and return its index there."""
         switch, come, go = given.switch, given.come, given.go
         number = len(switch.vcs) + sum(hop.switch is switch and not hop.in_path for hop in self.hops)
         for port, vpi in ((come, before), (go, after)):
@@ -434,7 +439,7 @@ class _Laid:
         return number
 
     def _chain(self, switch: Switch, root: int, number: int) -> None:
-        """A VC is the last one to get a copy of the root's cells."""
+        """Append a VC to the chain of VCs that get a copy of the root's cells."""
         for there, before, after in self.chained:
             root = after if there is switch and before == root else root
         self.chained.append((switch, root, number))

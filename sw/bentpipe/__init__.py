@@ -15,7 +15,8 @@ __all__ = ["Run", "Sweep", "UntilPrecise", "load", "read", "run", "sweep"]
 
 
 class _Hosts:
-    """Asks :mod:`bentpipe.compiled` which form the modules of the host side have; imports it only for them."""
+    """An import hook: it asks :mod:`bentpipe.compiled` for the form of the host side's modules, and imports it only
+    for them."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:

@@ -69,14 +69,14 @@ class Run:
     _result: RunResult
 
     def __repr__(self) -> str:
-        """Return a line: the whole summary has more than a million characters."""
+        """Return the run in a line: the whole summary has more than a million characters."""
         s = self.summary
         case = f", case {s['case']!r}" if s.get("case") else ""
         where = f", in {self.folder}" if self.folder else ""
         return f"<Run of {s['id']}{case}: {s['status']}, {s['time']['simulated_s']:g} s, seed {s['seed']}{where}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict, the flows, the cells."""
+        """Return the HTML that a notebook shows: verdict, flows, cells."""
         from bentpipe.report.run import run_glance
 
         return run_glance(self._result)
@@ -130,7 +130,7 @@ class Run:
         Parameters
         ----------
         by : str
-            "vc": a row for each VC that sent cells; "port": for each port that cells came for; "run".
+            "vc": a row for each VC that sent cells; "port": for each port that cells arrived for; "run".
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Run:
         return pd.DataFrame(rows, columns=["series", "time_s", "value", "event"])
 
     def series(self, name: str) -> pd.Series:
-        """One series, its values over the simulated time in seconds.
+        """Return one series: its values over the simulated time in seconds.
 
         Parameters
         ----------
@@ -191,7 +191,8 @@ class Run:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """What events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``, ``value``."""
+        """Return what events, profiles and requests wrote in the run, in order: ``time_s``, ``source``, ``key``,
+        ``value``."""
         import pandas as pd
 
         rows = [(at_ps / _PS, source, key, value) for at_ps, source, key, value in self._result.writes]
@@ -229,12 +230,12 @@ class Sweep:
     folder: Path
 
     def __repr__(self) -> str:
-        """Return a line, as of :class:`Run`."""
+        """Return the sweep in a line, as :class:`Run` does."""
         s = self.summary
         return f"<Sweep of {s['id']}: {s['status']}, {len(s['runs'])} runs, in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict and the means."""
+        """Return the HTML that a notebook shows: verdict and means."""
         from bentpipe.sweeps.page import sweep_glance
 
         return sweep_glance(self.summary)
@@ -246,9 +247,11 @@ class Sweep:
         return read_table(self.folder).to_pandas()
 
     def means(self, metric: str = "aggregate_goodput") -> pd.DataFrame:
-        """Any figure over the seeds: a row for each case and combination of what is varied, with ``count`` (of runs),
-        ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least`` and ``most``; in base units, those
-        without an interval empty. Of a flow, VC or port it is called as ``flow1.cell_loss_ratio``.
+        """Return a figure's statistics over the seeds: a row for each case and combination of varied values.
+
+        The columns are ``count`` (of runs), ``mean``, ``sigma``, ``low`` and ``high`` (of the 95 % interval), ``least``
+        and ``most``. They are in base units; those without an interval are empty. A figure of a flow, VC or port is
+        named as ``flow1.cell_loss_ratio``.
 
         Raises
         ------
@@ -283,7 +286,7 @@ class Sweep:
         return pd.DataFrame(self.summary["runs"])
 
     def run(self, folder: str) -> Run:
-        """One of its runs, by ``folder`` as in :attr:`runs` and in the column ``run`` of the table."""
+        """Return one of its runs, by ``folder`` as in :attr:`runs` and in the column ``run`` of the table."""
         found = read(self.folder / folder)
         assert isinstance(found, Run)
         return found
@@ -318,7 +321,7 @@ def load(
     Raises
     ------
     BentpipeError
-        It isn't there, or a setting makes no sense.
+        It is not there, or a setting makes no sense.
     """
     _prepare()
     from bentpipe.experiment.load import check_seed, load_cases
@@ -352,7 +355,7 @@ def run(
     what : str, Path or Experiment
         A name or a file, or what :func:`load` gave; then without settings, seed, duration, quick and case.
     settings, seed, duration, quick, case
-        As of :func:`load`.
+        As for :func:`load`.
     folder : str or Path, optional
         A run folder to write, with plots and report; without one nothing is written.
     force : bool
@@ -368,7 +371,7 @@ def run(
     Raises
     ------
     BentpipeError
-        Something of this can't be; the experiment has cases and none is named.
+        Something of this cannot be; the experiment has cases and none is named.
     """
     _prepare()
     from bentpipe.experiment.load import cases_of
@@ -415,7 +418,7 @@ def attach(
     ends : Mapping
         Two hosts or more, each with its end, as ``--a`` has it.
     settings : Mapping or Sequence, optional
-        As of :func:`load`.
+        As for :func:`load`.
     folder : str or Path
         The run folder to make.
     record : bool
@@ -479,7 +482,7 @@ def sweep(
     seeds : str, Sequence[int] or UntilPrecise
         ``"1-10"`` or ``range(1, 11)``; the experiment's own if empty.
     settings, duration, quick
-        As of :func:`load`, for all runs.
+        As for :func:`load`, for all runs.
     cases : Sequence[str]
         These alone.
     folder : str or Path, optional
@@ -499,7 +502,7 @@ def sweep(
     Raises
     ------
     BentpipeError, OSError
-        Something of this can't be; the cluster can't be had; a disk is full.
+        Something of this cannot be; the cluster cannot be had; a disk is full.
     """
     _prepare()
     from bentpipe.progress import Counted
@@ -543,7 +546,7 @@ def _until(
 
 
 def read(folder: str | Path) -> Run | Sweep:
-    """Return a run folder, or the folder of a sweep, read back.
+    """Read the folder of a run or of a sweep, and return it as an object.
 
     Raises
     ------
@@ -562,7 +565,7 @@ def read(folder: str | Path) -> Run | Sweep:
 
 
 def _prepare() -> None:
-    """The hosts compiled, before anything imports them."""
+    """Compile the hosts before anything imports them."""
     from bentpipe.compiled import prepare
 
     prepare()

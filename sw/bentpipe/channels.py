@@ -58,7 +58,7 @@ class Series:
         Raises
         ------
         BentpipeError
-            It can't be written.
+            It cannot be written.
         """
         path = Path(path)
         rows = zip(*self.columns.values(), strict=True)
@@ -94,7 +94,9 @@ class LogNormal:
 
     @classmethod
     def fitted(cls, exceedance: Mapping[float, float], rainy_percent: float) -> LogNormal:
-        """Fit to attenuations in dB by the percentage of time that they are exceeded, by least squares.
+        """Return the distribution that fits attenuations in dB by the percentage of time that they are exceeded.
+
+        It is fitted by least squares.
 
         Raises
         ------
@@ -228,7 +230,7 @@ def low_orbit_pass(
 
 
 def _place(altitude_km: float, top_deg: float, time_s: float) -> tuple[float, float]:
-    """Range in km and elevation in degrees, so long after the top of the pass."""
+    """Return the range in km and the elevation in degrees, so many seconds after the top of the pass."""
     radius, top = _EARTH_KM + altitude_km, math.radians(top_deg)
     nearest = math.acos(_EARTH_KM * math.cos(top) / radius) - top
     angle = math.cos(nearest) * math.cos(math.sqrt(_GRAVITY / radius**3) * time_s)
@@ -251,14 +253,10 @@ def handover_gaps(
     delay_s: Sequence[float] = (0.01, 0.02),
     seed: int = 1,
 ) -> Series:
-    """Return ``outage`` and ``delay``: a gap at each hand-over, a period apart, and another delay behind it. When the
-    first gap comes, how long each lasts (between the two of ``gap_s``) and each delay (between the two of ``delay_s``)
-    are drawn, uniform.
+    """Return ``outage`` and ``delay``: a gap at each hand-over, a period apart, and another delay after it.
 
-    Raises
-    ------
-    BentpipeError
-        A gap is longer than the period, a delay is out of range, or another parameter makes no sense.
+    Three values are drawn, uniformly: the time of the first gap, the length of each gap (between the two of ``gap_s``),
+    and each delay (between the two of ``delay_s``).
     """
     least, most = min(gap_s), max(gap_s)
     if not 0 <= min(delay_s) <= max(delay_s) <= 1:
@@ -310,13 +308,9 @@ class Grid:
 
 
 def reconfiguration_grid(duration_s: float, grid: Grid | None = None, *, seed: int = 1) -> Series:
-    """Return a constellation's reconfiguration: an ``outage`` as each period begins, and in each another ``rate`` (if
-    there is one) and ``_rtt``. It is drawn, not measured.
+    """Return a constellation's reconfiguration: an ``outage`` as each period begins.
 
-    Raises
-    ------
-    BentpipeError
-        A parameter makes no sense.
+    Each period has another ``rate`` (if there is one) and ``_rtt``. It is drawn, not measured.
     """
     grid = grid or Grid()
     period_s, gap_s, rate_bps = grid.period_s, grid.gap_s, grid.rate_bps

@@ -70,14 +70,14 @@ def _environment_restored() -> Iterator[None]:
 
 
 def _replace_unknown_characters() -> None:
-    """Have a question mark printed for a character that the terminal's encoding lacks, as `ą` in Latin-1."""
+    """Print a question mark for a character that the terminal's encoding lacks, as `ą` in Latin-1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
 
 
 def _apart(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of a command that starts another, and that behind ``--``."""
+    """Return the arguments of a command that starts another one, and the arguments after ``--``."""
     starters = [each.name for each in commands() if isinstance(each, Command) and each.starts_another]
     if "--" not in words or words[0] not in starters:
         return words, []
@@ -86,7 +86,7 @@ def _apart(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _prepare_hosts(show: bool) -> None:
-    """The hosts compiled, before anything imports them; a line if that can't be."""
+    """Compile the hosts before anything imports them; print a line if that is not possible."""
     from bentpipe.compiled import prepare
 
     why_plain = prepare(show)
@@ -95,13 +95,13 @@ def _prepare_hosts(show: bool) -> None:
 
 
 def _say(what: str, error: BaseException) -> None:
-    """A line about an error, with what is to be said beside it; a terminal that has gone away is no further error."""
+    """Print a line about an error, with its notes; a closed terminal is no further error."""
     with suppress(OSError):
         print(f"bentpipe: {'; '.join([what, *getattr(error, '__notes__', ())])}", file=sys.stderr)
 
 
 def _failed(error: Exception, verbose: int) -> int:
-    """One line for an error; the traceback with -vv."""
+    """Print one line for an error, with -vv its traceback; return the exit code."""
     if verbose >= 2:
         traceback.print_exception(error)
     if isinstance(error, BentpipeError):

@@ -13,7 +13,7 @@ when the first is imported:
 ``plain``
     plain
 ``compiled``
-    compiled; made if it is missing, and an error if it can't be
+    compiled; made if it is missing, and an error if it cannot be
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ INTERPRETED: Final = frozenset(
         "bentpipe.tcp.config",
     }
 )
-"""Modules of these packages that mypyc doesn't get: nothing of them runs for each segment."""
+"""Modules of these packages that mypyc does not get: nothing of them runs for each segment."""
 BORDER: Final = "bentpipe_sim.pdus"
-"""The network's side of their border. Hosts don't import it, so that it doesn't matter whether it was imported before
+"""The network's side of their border. Hosts do not import it, so that it does not matter whether it was imported before
 :mod:`bentpipe`, and so is plain."""
 _BESIDE: Final = ("bentpipe.declarations", "bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""
@@ -109,7 +109,7 @@ def _compiler() -> str:
 
 
 def _stem() -> str:
-    """Return what the names of all forms begin with that fit these sources."""
+    """Return the begin of the names of all forms that fit these sources."""
     try:
         mypy = version("mypy")
     except PackageNotFoundError:
@@ -248,8 +248,11 @@ def _compile(work: Path, out: Path, group: str) -> None:
 
 
 def _units(work: Path, name: str, sources: list[str]) -> list[str]:
-    """Return the same sources in a few files of about the same size: a third of the time would go into the headers that
-    each begins with. mypyc puts all of them into one where it isn't asked for several, so no two names are alike."""
+    """Return the same sources in a few files of about the same size.
+
+    A third of the time would be spent on the headers with which each file begins. mypyc puts all sources into one file
+    if it is not asked for several, so no two names are alike.
+    """
     if len(sources) <= _UNITS:
         return sources
     parts: list[list[str]] = [[] for _ in range(_UNITS)]
@@ -275,7 +278,7 @@ def _call(command: list[str], what: str, **options: Any) -> None:
 
 
 class _Finder:
-    """Gives the modules of the host side, all compiled or all plain.
+    """The finder of the host side's modules, all compiled or all plain.
 
     Members
     -------
@@ -299,7 +302,7 @@ class _Finder:
         return None if file is None else importlib.util.spec_from_file_location(name, file)
 
     def decide(self) -> None:
-        """Which form; once."""
+        """Choose the form of the hosts, compiled or plain, once."""
         with self._lock:
             if self._decided:
                 return
@@ -349,16 +352,9 @@ def prepare(show_progress: bool = False) -> str | None:
 
 
 def bare(kind: type[T]) -> T:
-    """Return an instance of a class without any of its members: ``__init__`` isn't called. Whoever asks for it gives it
-    all of them.
+    """Return an instance of a class without any of its members: ``__init__`` is not called.
 
-    ``__new__`` of a compiled class calls ``__init__`` (so that members needn't be looked after at each use). Its
-    instances are made by a function of mypyc's runtime.
-
-    Raises
-    ------
-    BentpipeError
-        That runtime has no such function.
+    The caller gives it all of them.
     """
     if not hasattr(kind, "__mypyc_attrs__"):
         return object.__new__(kind)
@@ -388,13 +384,13 @@ def describe() -> str:
 
 
 def why_plain() -> str:
-    """Why this process doesn't use the compiled form; "" if it does, or if plain was asked for."""
+    """Return the reason why this process does not use the compiled form; "" if it does, or if plain was asked for."""
     _finder.decide()
     return _finder.reason
 
 
 def _generate(group: str, files: list[str]) -> None:
-    """In a process of its own: C of these files, and ``extensions.json`` with what to compile."""
+    """Generate C of these files, and ``extensions.json`` for the compiler; runs in a process of its own."""
     from mypyc.build import mypycify
 
     options = ["--config-file=", "--cache-dir=/dev/null", "--no-site-packages", "--ignore-missing-imports"]

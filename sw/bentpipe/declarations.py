@@ -1,4 +1,8 @@
-"""How a part of a host declares what can be set: one entry gives the key, its check, its texts and its documentation.
+"""The declaration of a setting of a host's part: one entry gives its key, check, texts and documentation.
+
+TCP and the applications declare their settings in this form. They need neither a model nor a document, as they are
+compiled (:mod:`bentpipe.compiled`) and run without pydantic. Tables of a document read such keys by the same
+declarations (:mod:`bentpipe.experiment.document.declared`).
 
 TCP and the applications declare their settings so. They need neither a model nor a document for that, as they are
 compiled (:mod:`bentpipe.compiled`) and run without pydantic. Tables of a document read such keys by the same
@@ -48,7 +52,7 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """Its key in a document."""
+        """The setting's key in a document."""
         return key_of(self.name)
 
     @property
@@ -65,7 +69,13 @@ class Setting:
         return isinstance(self.of, Quantity) and bool(self.of.texts)
 
     def read(self, given: object, document: bool = True) -> Any:
-        """The value in base units of what a document or Python gives; ValueError: its arguments say what is wrong."""
+        """Return in base units the value given by a document or by Python.
+
+        Raises
+        ------
+        ValueError
+            Its arguments are the text of the error.
+        """
         if isinstance(self.of, Quantity):
             value = self.of.check(given, document)
             return float(value) if isinstance(self.of.low, float) else value
@@ -80,7 +90,7 @@ class Setting:
         return given
 
     def check(self, value: Any) -> None:
-        """Raise ValueError, which names the setting, if a value in base units can't be."""
+        """Raise ValueError, which names the setting, if a value in base units cannot be."""
         if isinstance(self.of, tuple):
             if value not in self.of:
                 raise ValueError(f"{self.name} must be one of {', '.join(self.of)}, not {value!r}")

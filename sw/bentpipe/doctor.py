@@ -1,4 +1,4 @@
-"""What bentpipe needs on this machine: what is there, what is missing, and how to get it."""
+"""The examination of this machine: what bentpipe needs, what is installed, what is missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PACKAGES: Final = (
 
 
 def _program(names: tuple[str, ...], option: str = "--version") -> str | None:
-    """Return the first program that is there and answers: its first line."""
+    """Return the finding about the first program that exists and answers: its first line."""
     for name in names:
         path = shutil.which(name)
         if path is None:
@@ -90,7 +90,7 @@ def _hosts() -> Finding:
 
 
 def _attaching() -> list[Finding]:
-    """Return what real hosts need (``bentpipe attach``, ``shell``)."""
+    """Return the finding about real hosts (``bentpipe attach``, ``shell``)."""
     tun = "/dev/net/tun"
     here = tun if os.access(tun, os.R_OK | os.W_OK) else None
     flags = ["-n"] if os.geteuid() == 0 else ["-r", "-n"]
@@ -133,7 +133,7 @@ def _answers(*command: str) -> str | None:
 
 
 def examine() -> list[Finding]:
-    """Look for everything, required things first."""
+    """Return findings about everything that bentpipe can use, required things first."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
     named = os.environ.get("CXX")
     compilers = (named,) if named else ("g++", "c++", "clang++")

@@ -26,15 +26,15 @@ class BentpipeError(Exception):
 
 
 class ConfigError(BentpipeError):
-    """An experiment that can't be run as written: the message names the file and the key."""
+    """An experiment that cannot be run as written: the message names the file and the key."""
 
 
 class ExperimentFailed(BentpipeError):
-    """The experiment ran, but its outcome can't be trusted (cells missing, payload damaged) or isn't as expected."""
+    """The experiment ran, but its outcome cannot be trusted (cells missing, payload damaged) or is not as expected."""
 
     exit_code: ClassVar[int] = 1
 
 
 def one_line(error: Exception) -> str:
-    """Return what an error says, on a line."""
+    """Return an error's text on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -15,7 +15,7 @@ _PS: Final = 10**12
 
 @contextmanager
 def waiting(what: str, show: bool) -> Iterator[None]:
-    """Inside, a line on stderr says what is being waited for."""
+    """Show a line on stderr with what is being waited for, within the context."""
     if not show:
         yield
         return
@@ -33,7 +33,7 @@ class Progress:
     end_ps : int
         The simulated time at which the run is over at the latest.
     show : bool
-        False: no bar at all, and rich isn't even imported.
+        False: no bar at all, and rich is not even imported.
     """
 
     def __init__(self, end_ps: int, show: bool) -> None:
@@ -67,7 +67,10 @@ class Progress:
         return self
 
     def update(self, now_ps: int, done: float = 0.0) -> None:
-        """``done`` is the share of the data that is through, where that may end the run before its time."""
+        """Show the progress up to ``now_ps``.
+
+        ``done`` is the delivered share of the data, if that may end the run before its time.
+        """
         self._done = max(self._done, done)
         if self._bar is None:
             return
@@ -82,7 +85,7 @@ class Progress:
         self._bar.update(self._task, completed=share, simulated=text, speed=speed)
 
     def phase(self, name: str) -> Callable[[float], None]:
-        """Something else goes on behind the run; what is returned is told which share of it is done."""
+        """Show another phase after the run; return a function that takes the completed share of it."""
 
         def tell(share: float) -> None:
             if self._bar is not None:
@@ -117,7 +120,7 @@ class Counted:
         return self
 
     def update(self, done: int, total: int, workers: int) -> None:
-        """So many of the runs have ended, and so many workers are there."""
+        """Show how many of the runs have ended, and the number of workers."""
         if not self._show:
             return
         if self._bar is None:

@@ -27,8 +27,11 @@ _last: int = signal.SIGINT
 
 
 def exit_code() -> int:
-    """Exit code of a command that a signal ended: 128 plus the number of the last signal since :func:`heeded` began,
-    as shells count; SIGINT's where none came (a ``KeyboardInterrupt`` that the program raised itself)."""
+    """Return the exit code of a command that a signal ended, as shells count.
+
+    It is 128 plus the number of the last signal since :func:`heeded` began. Without one (a ``KeyboardInterrupt`` that
+    the program raised itself) it is SIGINT's.
+    """
     return 128 + _last
 
 
@@ -57,7 +60,8 @@ def _raise(number: int) -> None:
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Inside, a signal raises :class:`Interrupted`. The signals of earlier commands in this process are forgotten."""
+    """Raise :class:`Interrupted` at a signal within the context; signals of earlier commands in this process are
+    forgotten."""
     global _last
     _last = signal.SIGINT
     with _handled(_raise):
@@ -66,8 +70,10 @@ def heeded() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], int | None]]:
-    """Inside, the first signal only makes the given function return its number; a second one raises
-    :class:`Interrupted`."""
+    """Defer the first signal within the context: it only makes the yielded function return its number.
+
+    A second one raises :class:`Interrupted`.
+    """
     seen: int | None = None
 
     def handler(number: int) -> None:

@@ -5,8 +5,8 @@ don't change, in a small shape, by induction with one step."""
 from amaranth.hdl import Array, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.copies.replicator import MulticastReplicator
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 VCS, CELLS = 4, 2
@@ -14,7 +14,7 @@ VCS, CELLS = 4, 2
 
 def _proof():
     time = TimeSignature().create()
-    node = MulticastReplicator(Slot(Module(), time, WIDE), width=WIDE, ports=2, vcs=VCS, cells=CELLS)
+    node = MulticastReplicator(TickSchedule(Module(), time, WIDE), width=WIDE, ports=2, vcs=VCS, cells=CELLS)
     probe = Probe(node)
     spec = Spec(probe)
     spec.inputs.append(time.tick)

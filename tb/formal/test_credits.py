@@ -11,8 +11,8 @@ from amaranth.hdl import Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
 from bentpipe_hdl.credits.gate import CreditGate
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.credits.credits import CreditReturn
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 BITS = 4
@@ -43,7 +43,7 @@ class Line:
 
 def _slot():
     time = TimeSignature().create()
-    return Slot(Module(), time, WIDE), time
+    return TickSchedule(Module(), time, WIDE), time
 
 
 def _credits(share):

@@ -11,7 +11,7 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import KEY_BITS, lookup_registers, slot_bits
 from bentpipe_hdl.registers import RegisterMap
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 VCS = 2
@@ -35,7 +35,7 @@ class _Node(wiring.Component):
         m = Module()
         csr = CsrMap(m, self.csr, RegisterMap("lookup", "", 1, {}, lookup_registers(VCS, paths=self._paths)))
         name = "vp_lookup" if self._paths else "lookup"
-        slot = Slot(m, self.time, WIDE)
+        slot = TickSchedule(m, self.time, WIDE)
         self.lookup = Lookup(m, slot, csr, vcs=VCS, ports=2, nni=self.nni, name=name, paths=self._paths)
         known, vc = self.lookup.find(self.header, self.port)
         csr.finish()

@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Module, Mux, Signal
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.oam.control import ABSENT, SILENT
 from bentpipe_hdl.switch.options.oam.oam import SECOND, Oam
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 VCS = 2
@@ -25,7 +25,7 @@ def proof():
         patch("bentpipe_hdl.oam.receiver.crc10_holds", lambda _: good),
         patch("bentpipe_hdl.oam.sender.crc10_cell", lambda _: crc),
     ):
-        oam = Oam(Slot(Module(), time, WIDE), width=WIDE, vcs=VCS, ports=2)
+        oam = Oam(TickSchedule(Module(), time, WIDE), width=WIDE, vcs=VCS, ports=2)
         probe = Probe(oam)
         spec = Spec(probe)
     spec.inputs += [time.tick, good, crc]

@@ -5,8 +5,8 @@ by induction with one step."""
 from amaranth.hdl import Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.police.policer import BUCKETS, Policer
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes
 from formal.proof import Probe, Proof, Spec
 
@@ -17,7 +17,7 @@ AGE_BITS = SIZES.ticks - 1
 
 def _proof():
     time = TimeSignature().create()
-    node = Policer(Slot(Module(), time, WIDE), vcs=2, sizes=SIZES)
+    node = Policer(TickSchedule(Module(), time, WIDE), vcs=2, sizes=SIZES)
     probe = Probe(node)
     spec = Spec(probe)
     m, now = spec.m, node.now

@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import Array, Module, Mux, Signal
 
 from bentpipe_hdl.cell import NARROW, WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.reactive.rate_controller import RateController, _before
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 PORTS = 2
@@ -16,7 +16,7 @@ PORTS = 2
 
 def _controller(width):
     time = TimeSignature().create()
-    slot = Slot(Module(), time, width)
+    slot = TickSchedule(Module(), time, width)
     node = RateController(slot, ports=PORTS, count_bits=3)
     probe = Probe(node)
     spec = Spec(probe)

@@ -5,8 +5,8 @@ step."""
 from amaranth.hdl import Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.shape.shaper import BUCKETS, Shaper
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes
 from formal.proof import Probe, Proof, Spec
 
@@ -17,7 +17,7 @@ AGE_BITS = 10
 
 def _proof():
     time = TimeSignature().create()
-    node = Shaper(Slot(Module(), time, WIDE), vcs=2, ports=1, sizes=SIZES)
+    node = Shaper(TickSchedule(Module(), time, WIDE), vcs=2, ports=1, sizes=SIZES)
     spec = Spec(Probe(node))
     spec.inputs.append(time.tick)
     m, now = spec.m, node.now

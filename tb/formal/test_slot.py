@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, TimeSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 
@@ -17,7 +17,7 @@ class _Commits(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, NARROW, commit=self._commit)
+        slot = TickSchedule(m, self.time, NARROW, commit=self._commit)
         m.d.comb += self.commit.eq(slot.commit)
         return m
 

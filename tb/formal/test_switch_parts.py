@@ -6,18 +6,18 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.admission import Admission, ClpThreshold, EarlyPacketDiscard, FullBuffer
 from bentpipe_hdl.switch.core.buffer import CellBuffer
 from bentpipe_hdl.switch.core.round_robin import RoundRobin
 from bentpipe_hdl.switch.core.vc_table import VcField, VcTable
 from bentpipe_hdl.switch.options.minimum.reserved_cells import OWN_BITS, ReservedCells
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 
 def _slot():
     time = TimeSignature().create()
-    return Slot(Module(), time, WIDE), time
+    return TickSchedule(Module(), time, WIDE), time
 
 
 def _total(values):

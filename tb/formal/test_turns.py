@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.weighted_priority.weighted_priority import WeightedPriorityScheduler
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 
@@ -30,7 +30,13 @@ def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
     a cell's that of its place after those."""
     time = TimeSignature().create()
     node = WeightedPriorityScheduler(
-        Slot(Module(), time, WIDE), vcs=vcs, ports=ports, at=4, places=places, weighted=weighted, priorities=priorities
+        TickSchedule(Module(), time, WIDE),
+        vcs=vcs,
+        ports=ports,
+        at=4,
+        places=places,
+        weighted=weighted,
+        priorities=priorities,
     )
     probe = Probe(node)
     spec = Spec(probe)

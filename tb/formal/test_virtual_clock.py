@@ -7,8 +7,8 @@ from unittest.mock import patch
 from amaranth.hdl import Array, Cat, Const, Module, Mux
 
 from bentpipe_hdl.cell import WIDE, TimeSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.virtual_clock.virtual_clock import VirtualClock
+from bentpipe_hdl.tick_schedule import TickSchedule
 from formal.proof import Probe, Proof, Spec
 
 VCS, PORTS = 4, 2
@@ -27,7 +27,7 @@ def _proof():
     """Which VCs are in which port's tree, as their joining and being served tells."""
     time = TimeSignature().create()
     with patch.multiple("bentpipe_hdl.switch.options.virtual_clock.virtual_clock", **SHORT):
-        node = VirtualClock(Slot(Module(), time, WIDE), vcs=VCS, ports=PORTS)
+        node = VirtualClock(TickSchedule(Module(), time, WIDE), vcs=VCS, ports=PORTS)
         probe = Probe(node)
     spec = Spec(probe)
     spec.inputs.append(time.tick)

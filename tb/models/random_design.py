@@ -12,7 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import decides, settled, steady
+from bentpipe_hdl.sim_hints import branch_first, rarely_changes, usually
 
 WIDTHS = (1, 1, 2, 5, 8, 13, 32, 33, 48, 64, 70, 100)
 DEPTHS = (8, 8, 5, 13, 3, 16, 1, 8, 2, 7)
@@ -104,9 +104,9 @@ class RandomDesign(wiring.Component):
             values += [port.data.one, port.data.three, port.data.two]
             memories.append((memory.write_port(), port))
         registers = [Signal(rng.choice(WIDTHS), name=f"r{k}", init=rng.getrandbits(1)) for k in range(8)]
-        registers.append(settled(Signal(2, name="lasting"), 1))
+        registers.append(rarely_changes(Signal(2, name="lasting"), 1))
         if self._seed % 2:
-            registers.append(steady(Signal(3, name="phase"), 2))
+            registers.append(usually(Signal(3, name="phase"), 2))
         values += registers
         for k in range(12):
             asked = k % 4 == 1
@@ -121,7 +121,7 @@ class RandomDesign(wiring.Component):
                     m.d.comb += wire.eq(expression())
             values.append(wire)
             if asked:
-                decides(wire, rng.randrange(3), rng.choice((None, 0, 1)))
+                branch_first(wire, rng.randrange(3), rng.choice((None, 0, 1)))
         for k, (write, read) in enumerate(memories):
             new = Signal(row)
             m.d.comb += [new.eq(read.data), write.addr.eq(read.addr), write.data.eq(new)]

@@ -89,6 +89,9 @@ def test_docstrings_and_generated_code_are_no_messages(prose, source):
         'def f():\n    """The rate of a line."""',
         'def f():\n    """What the run has."""',
         'def f():\n    """Return the rate"""',
+        'def f():\n    """Rates of a line, by their names."""',
+        'def f():\n    """Returns the rate of a line."""',
+        'async def f():\n    """`rate` is in b/s."""',
         'class A:\n    """What a node has."""',
         '"""Whether a run is done."""',
     ],
@@ -102,6 +105,8 @@ def test_a_docstring_that_is_no_sentence_is_found(prose, source):
     [
         'def f():\n    """Return the rate of a line.\n\n    What follows is free.\n    """',
         '@property\ndef f():\n    """The rate of a line."""',
+        '@functools.cached_property\ndef f():\n    """Rates of a line."""',
+        'def f():\n    """Return: the end of a call."""',
         'class A:\n    """A node with its state."""',
         "def f():\n    pass",
     ],

@@ -1,4 +1,4 @@
-"""What a board is: its device, its pins, its clock, and how it is flashed."""
+"""The declaration of a board: its device, pins and clock, and how it is flashed."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Board:
         Name of the plan that is built by default, in :data:`~bentpipe_boards.fpga.plans.PLANS`.
     sdram : callable or None
         ``sdram(m, platform, chip)`` joins the pins of its SDRAM to the controller's
-        :class:`~bentpipe_boards.sdram.SdramSignature`, through :data:`PIN_CLOCKS` registers. None: it has none that the
-        emulator can use.
+        :class:`~bentpipe_boards.sdram.SdramSignature`, through :data:`PIN_CLOCKS` registers. None: the board has no
+        SDRAM that the emulator can use.
     connect : callable
         ``connect(m, platform, status)`` drives what only this board has; ``status`` is a
         :class:`~bentpipe_boards.fpga.top.Status`.
@@ -60,5 +60,5 @@ class Board:
 
     @property
     def has(self) -> Device:
-        """What its device has."""
+        """The resources of the board's device."""
         return DEVICES[self.device]

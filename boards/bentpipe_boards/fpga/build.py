@@ -36,7 +36,7 @@ _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR",
 
 @dataclass(frozen=True)
 class Builder:
-    """Makes bitstreams of a plan for a board, one a seed.
+    """A builder of bitstreams of a plan for a board, one per seed.
 
     Members
     -------
@@ -56,12 +56,13 @@ class Builder:
     progress: Callable[[str], None] = print
 
     def build(self, seed: int) -> Path:
-        """Return the bitstream of a seed, with its manifest beside it. It may be too slow: the manifest tells.
+        """Build the bitstream of a seed, with its manifest beside it, which says whether it is fast enough; return its
+        path.
 
         Raises
         ------
         FpgaError
-            The clock can't be made.
+            The clock cannot be made.
         ToolError
             A tool is missing or fails.
         """
@@ -102,7 +103,7 @@ class Builder:
         return bitstream
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
-        """Return the netlist's digest, and what yosys took."""
+        """Map the design with yosys; return the netlist's digest and the cost of the step."""
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
         mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
@@ -125,7 +126,7 @@ class Builder:
         return _text(files["top.il"]), _text(files["top.lpf"])
 
     def _stated(self) -> Plan:
-        """Return the plan as the board states it."""
+        """Return the plan in the form of the board's description."""
         return replace(self.plan, gateware=gateware())
 
     def _options(self, seed: int) -> list[str]:
@@ -169,7 +170,7 @@ def _used(report: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def _slowest(report: dict[str, Any], clock: str) -> list[str]:
-    """Return the slowest path within a clock's domain: what it takes, then its steps."""
+    """Return the slowest path within a clock's domain: its delay, then its steps."""
     for found in report["critical_paths"]:
         if clock in found["from"] and clock in found["to"]:
             path = found["path"]

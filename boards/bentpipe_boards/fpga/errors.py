@@ -1,4 +1,4 @@
-"""What goes wrong with a board's bitstream."""
+"""Errors of a board's bitstream."""
 
 from bentpipe_sim.errors import SimulationError
 

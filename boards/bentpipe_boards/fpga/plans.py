@@ -1,4 +1,4 @@
-"""What a board's bitstream is to have: plans by name."""
+"""The plans of boards' bitstreams, by name."""
 
 from __future__ import annotations
 

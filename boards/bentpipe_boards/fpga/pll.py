@@ -18,7 +18,7 @@ _VCO_MOST: Final = 800_000_000
 """Limits of the phase detector and the oscillator in Hz, from the ECP5 data sheet (FPGA-DS-02012, sysCLOCK PLL), and
 the middle of the latter."""
 EARLY: Final = 1 / 8
-"""Of a period: by how much the clock of a memory is before that of its controller."""
+"""Lead of a memory's clock before its controller's, in periods."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def dividers(reference_hz: int, output_hz: int) -> Dividers:
 
 
 def _phase(by: int) -> tuple[int, int]:
-    """Return the phase of an output that is :data:`EARLY` of its period before one of no phase: periods of the
+    """Return the phase of an output that leads one without phase by :data:`EARLY` of its period: whole periods of the
     oscillator, and eighths of one."""
     return divmod(8 * (by - 1) + round(8 * by * (1 - EARLY)), 8)
 

@@ -1,4 +1,4 @@
-"""How much of a device a plan takes: each node as yosys maps it by itself, and what does not fit."""
+"""The size of a plan on a device: each node as yosys maps it by itself, and the nodes that do not fit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOXES: Final = 2
 LONG: Final = 256
 """Cells of the longest wire that stays in block memories: 8 of them."""
 _ROWS: Final = 512
-"""Of 32 bits, in a block memory."""
+"""Rows of 32 bits in a block memory."""
 _SHALLOW: Final = 32
 """Rows up to which a memory is one of LUTs."""
 
@@ -73,15 +73,9 @@ def with_sdram(plan: Plan, board: Board) -> Plan:
 
 
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
-    """Return a row for each node with its wires and host port, one for the core, one for the sum. A row that is too
-    much for what the rows above it have left says so.
+    """Return a row for each node with its wires and host port, one for the core, and one for the sum.
 
-    Nodes are mapped by yosys, a minute of processor time for each shape that is not known yet.
-
-    Raises
-    ------
-    ToolError
-        yosys is missing or fails.
+    A row that exceeds what the rows above it have left is marked.
     """
     has = board.has
     room = {name: int(share * getattr(has, name)) for name, share in ROUTABLE.items()}
@@ -117,7 +111,7 @@ def _takes(size: tuple[int, int], ebr: int) -> dict[str, int]:
 
 
 def _blocks(rows: int) -> int:
-    """Block memories of so many rows of 32 bits."""
+    """Return the block memories of so many rows of 32 bits."""
     return -(-rows // _ROWS)
 
 

@@ -31,7 +31,7 @@ _PAUSE_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Status:
-    """What a board's lights show, the first one first.
+    """The signals of a board's lights, in their order.
 
     Members
     -------
@@ -40,9 +40,9 @@ class Status:
     link : Value
         A client has opened a session.
     receives, sends : Value
-        Octets come, or go.
+        Octets are received, or sent.
     works : Value
-        A list is being done.
+        A list is being executed.
     """
 
     clock: Value
@@ -67,9 +67,9 @@ class SerialTop(wiring.Component):
     -------
     pin_rx, pin_tx : In(1), Out(1)
     clock, link, receives, sends, works : Out(1)
-        As of :class:`Status`.
+        As for :class:`Status`.
     chip : Out(SdramSignature)
-        If the plan has wires in the SDRAM.
+        Pins of the memory chip, if the plan has wires in the SDRAM.
     """
 
     def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):
@@ -81,7 +81,7 @@ class SerialTop(wiring.Component):
 
     @property
     def status(self) -> Status:
-        """What the lights show."""
+        """The signals that the lights show."""
         return Status(self.clock, self.link, self.receives, self.sends, self.works)
 
     def elaborate(self, platform):

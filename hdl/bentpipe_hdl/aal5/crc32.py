@@ -40,7 +40,10 @@ def swapped(value):
 
 
 def advance_cell(crc):
-    """Return the register 48 zero octets later, as flat XORs: what a cell adds to it is the CRC of the cell alone."""
+    """Return the register 48 zero octets later, as flat XORs.
+
+    A cell adds to that the CRC of the cell alone.
+    """
     columns = [advance(1 << i, 48) for i in range(32)]
     return Cat(reduce(xor, [crc[i] for i in range(32) if columns[i] >> k & 1], Const(0, 1)) for k in range(32))
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import TIME_BITS, WIDE, CellHeader, CellSignature, TimeSignature
 from ..generations import Generations
-from ..steady import decides
+from ..sim_hints import branch_first
 from .crc32 import INIT, RESIDUE, CrcTables, advance_cell, crc32_word
 from .timer import TIMEOUT_BITS, ReassemblyTimer
 
@@ -16,7 +16,7 @@ __all__ = ["COUNTERS", "PduSignature", "Reassembler", "Verdict"]
 
 
 class Verdict(enum.Enum, shape=3):
-    """How the reassembly of a PDU ended."""
+    """The result of the reassembly of a PDU."""
 
     OK = 0
     CRC = 1
@@ -32,7 +32,7 @@ COUNTERS = ("unknown", "hec", "oam", "over")
 
 
 class PduSignature(wiring.Signature):
-    """What was received, as of :class:`~..nic.nic.Nic`."""
+    """A received PDU, with the members that :class:`~..nic.nic.Nic` documents."""
 
     def __init__(self, width, vcs):
         octets = {"payload": Out(384)} if width == WIDE else {"word": Out(32)}
@@ -53,11 +53,11 @@ class PduSignature(wiring.Signature):
 
 
 class Reassembler(wiring.Component):
-    """Makes PDUs of cells.
+    """The AAL5 reassembler: it makes PDUs of cells.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     width : int
     vcs : int
@@ -71,7 +71,7 @@ class Reassembler(wiring.Component):
         The cells.
     arrives, header, bad, known, vc : In
         A cell is there to be decided on in this tick; its header; it has a bad HEC; it is of a known VC; that. Narrow:
-        there from clock 7 on, to the commit.
+        valid from clock 7 on, to the commit.
     o : Out
         To the host.
     limit_index, limit, limit_en : In
@@ -145,7 +145,7 @@ class Reassembler(wiring.Component):
             state.eq(kept),
             user.eq(~self.header.pti[2]),
             last.eq(self.header.pti[0]),
-            over.eq(slot.settle(state.over | (state.cells >= limit), "rx_over")),
+            over.eq(slot.pipe(state.over | (state.cells >= limit), "rx_over")),
         ]
         with m.If(~current):  # the VC has been set up since
             m.d.comb += [state.crc.eq(INIT), state.cells.eq(0), state.over.eq(0)]
@@ -162,8 +162,8 @@ class Reassembler(wiring.Component):
                     m.d.sync += self.over.eq(self.over + 1)
                 with m.Else():
                     m.d.comb += takes.eq(1)
-        decides(takes, 1, seldom=0)
-        decides(current, 3, seldom=0)
+        branch_first(takes, 1, seldom=0)
+        branch_first(current, 3, seldom=0)
         counts = slot.store("counts", 32, self.vcs, block=True)
         counts.write(vc, counts.read(vc, at=7, to="received") + 1, takes, clear=(self.clearing, self.clear, 0))
         m.d.comb += self.cells.eq(counts.peek(self.cells_index))
@@ -217,7 +217,7 @@ class Reassembler(wiring.Component):
 
         # A PDU that is given up: never in a clock in which a cell ends
         swept = Signal(partial)
-        with slot.only(timer.visits):
+        with slot.gate_when(timer.visits):
             _, swept_current = setups.look(visited, at=3, to="swept")
             m.d.comb += [
                 swept.eq(partials.read(visited, at=3, to="swept_partial")),
@@ -259,8 +259,15 @@ class Reassembler(wiring.Component):
         return m
 
     def _wide(self, m, slot, ours, takes, now, timer):
-        """When a cell has come to its end, what it was, the CRC of the PDU so far, the cell's octets 40 to 43, how many
-        octets more than the PDU's length its cells before this one have, and whether a PDU given up is told of."""
+        """Return what is known when the cell is complete: a tuple of six values.
+
+        - whether such a cell is complete in this clock
+        - the state of its VC
+        - the CRC of the PDU up to this cell
+        - the cell's octets 40 to 43 (the trailer's first half)
+        - the number of octets by which the cells before this one exceed the PDU's length
+        - the timer's expiry report
+        """
         payload = self.i.payload
         spare = Signal(signed(18))
         trailer = payload[320:352]
@@ -272,9 +279,12 @@ class Reassembler(wiring.Component):
         return ours, now, after, trailer, spare, timer.expires
 
     def _narrow(self, m, slot, ours, takes, now, timer):
-        """The CRC of the cell alone is made as its words come in; the VC's state joins it at the end, in the first
-        clocks of the next tick, before that tick's cell reads it. Words go on to the host ``latency`` clocks later,
-        when their VC is known."""
+        """Return the same values as :meth:`_wide`, from words.
+
+        The CRC of the cell alone is made as its words arrive. The VC's state joins it at the end, in the first clocks
+        of the next tick, before that tick's cell reads the state. Words go on to the host ``latency`` clocks later,
+        when their VC is known.
+        """
         latency = 14
         i, o = self.i, self.o
         count = Signal(4)
@@ -331,10 +341,10 @@ class Reassembler(wiring.Component):
 
 
 class _Cell(SimpleNamespace):
-    """What is known of a cell when its end comes: its VC, the VC's state and what that is of, what the cell does."""
+    """The values known at the end of a cell: its VC, the VC's state and its generation, and what the cell does."""
 
     def like(self, prefix):
-        """Registers for it."""
+        """Return registers for the values."""
         return _Cell(**{name: Signal.like(value, name=f"{prefix}_{name}") for name, value in vars(self).items()})
 
 

@@ -14,11 +14,12 @@ __all__ = ["Segmenter"]
 
 
 class Segmenter(wiring.Component):
-    """Makes cells of PDUs, with padding and trailer; :class:`~..traffic.pacer.Pacer` says whose cell goes.
+    """The AAL5 segmenter: it makes cells of PDUs, with padding and trailer; :class:`~..traffic.pacer.Pacer` chooses the
+    VC.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     width : int
     vcs : int
@@ -41,11 +42,11 @@ class Segmenter(wiring.Component):
     length, uu, cpi : In
         Of the PDU that is posted.
     last : Out
-        The VC's next cell is its PDU's last; there from clock 4 on (narrow).
+        The VC's next cell is its PDU's last; valid from clock 4 on (narrow).
     done, done_vc : Out
         The last cell of this VC's PDU has been chosen for the line. One clock.
     block : In(384), or word : In(32), word_next : Out(1)
-        The octets, as of :class:`~..nic.nic.Nic`.
+        The octets, as for :class:`~..nic.nic.Nic`.
     header_index, header, header_en : In
         Writes the table of the VCs' headers.
     spoke, message, sent : In, In, Out
@@ -121,7 +122,7 @@ class Segmenter(wiring.Component):
         job, last = Signal(layout), Signal()
         m.d.comb += [
             job.eq(jobs.read(vc, at=1, to="job")),
-            last.eq(slot.settle(job.left <= 40, "last_held")),
+            last.eq(slot.pipe(job.left <= 40, "last_held")),
             self.last.eq(last if alone is None else last & ~alone),
         ]
         changed, sending = Signal(), Signal()
@@ -168,7 +169,7 @@ class Segmenter(wiring.Component):
         return m
 
     def _alone(self):
-        """Return whether what happens to the tick's VC is about a cell that is none of a PDU's; None: it never is."""
+        """Return whether the tick's VC sends a cell that is not part of a PDU; None: it never does."""
         if self._singles and self._inserts:
             return self.single | self.insert
         return self.single if self._singles else self.insert if self._inserts else None
@@ -180,7 +181,7 @@ class Segmenter(wiring.Component):
         return last | self.single if self._singles else last
 
     def _single(self, m, slot, sending, alone):
-        """Return whether the cell that goes out is none of a PDU's, and its PTI."""
+        """Return whether the departing cell is not part of a PDU, and its PTI."""
         pti_now = self.pti if self._singles else Const(0, 3)
         if self._singles and self._inserts:
             pti_now = Mux(self.insert, 0, self.pti)
@@ -192,7 +193,10 @@ class Segmenter(wiring.Component):
         return single, pti
 
     def _wide(self, m, slot, sending, job, last, header, speaking, single):
-        """A cell a clock. In the last cell the CRC is to cover 44 octets: they are moved up by four, behind zeros."""
+        """Make one cell a clock.
+
+        The CRC of the last cell covers 44 octets: they are moved up by four, behind zeros.
+        """
         crcs = slot.store("crcs", 32, self.vcs, whole=True)
         crc = Signal(32)
         m.d.comb += crc.eq(Mux(job.first, INIT, crcs.read(self.vc)))
@@ -200,7 +204,7 @@ class Segmenter(wiring.Component):
         m.d.comb += short.eq(job.left < 48 if single is None else (job.left < 48) & ~single)
         kept = Signal(384)
         m.d.comb += kept.eq(self.block & (Const((1 << 384) - 1, 384) >> (384 - (job.left[:6] << 3))[:9]))
-        octets, covered, start = Signal(384), Signal(384), Signal(32)  # octets of the cell, but for the CRC
+        octets, covered, start = Signal(384), Signal(384), Signal(32)  # octets of the cell, except for the CRC
         m.d.comb += octets.eq(self.block)
         with m.If(short):
             m.d.comb += octets.eq(kept)
@@ -232,8 +236,10 @@ class Segmenter(wiring.Component):
                 ]
 
     def _narrow(self, m, slot, sending, job, last, header, speaking, single):
-        """13 words in the tick after the decision, four octets of CRC a clock. What was read of the VC stays in its
-        registers until then."""
+        """Send 13 words in the tick after the decision, with four octets of the CRC a clock.
+
+        Values that were read of the VC stay in its registers until then.
+        """
         crcs = slot.store("crcs", 32, self.vcs, block=True)
         vc = slot.hold(self.vc, slot.clock(2), "vc_held", since=3)
         stored = crcs.read(self.vc, at=2, to="stored")
@@ -305,7 +311,7 @@ class Segmenter(wiring.Component):
         m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
 
     def _insert(self, m, slot, sending, starts, count):
-        """Return the words of the cell that goes out, and whether they are made elsewhere."""
+        """Return the words of the departing cell, and whether they are made elsewhere."""
         chosen, inserting = Signal(name="out_insert"), Signal()
         with m.If(sending):
             m.d.sync += chosen.eq(self.insert)
@@ -316,8 +322,11 @@ class Segmenter(wiring.Component):
         return Mux(inserting, self.insert_word, self.word), inserting
 
     def _speak(self, m, header, speaking):
-        """Send the twelve words of a message in the tick after that in which it is chosen; whether they are under way.
-        The next one may be chosen before the last word is out."""
+        """Send the twelve words of a message in the tick after that in which it is chosen; return whether they are
+        under way.
+
+        The next message may be chosen before the last word is out.
+        """
         chosen, message, said, left = Signal(), Signal(Message), Signal(Message), Signal(4)
         words = words_of(m, said)
         with m.If(self.time.tick & chosen):
@@ -342,12 +351,12 @@ def _resource_management(header):
 
 
 def _trailer(job):
-    """UU, CPI and length in the order of transmission."""
+    """Return UU, CPI and length in the order of transmission."""
     return Cat(job.uu, job.cpi, job.length[8:], job.length[:8])
 
 
 def _of_last_tick(m, slot, value, name):
-    """The value as the last tick has left it: in the first clocks of a tick."""
+    """Return the value that the last tick has left, for use in the first clocks of a tick."""
     signal = Signal.like(value, name=f"last_{name}")
     m.d.comb += signal.eq(value)
     slot.clocks.holds(signal, 0)

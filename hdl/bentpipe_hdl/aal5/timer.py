@@ -13,13 +13,13 @@ TIMEOUT_BITS = 32
 
 
 class ReassemblyTimer(wiring.Component):
-    """Finds the PDUs that began ``timeout`` ticks ago or earlier.
+    """The reassembly timer: it finds the PDUs that began ``timeout`` ticks ago or earlier.
 
     As long as any PDU is begun, the VCs are visited in turn, one each ``timeout / (4 * vcs)`` ticks (at least one).
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
 
@@ -34,11 +34,11 @@ class ReassemblyTimer(wiring.Component):
         the cell is the first of its PDU; it leaves a PDU open where none was (not even one of before the VC's set-up);
         it closes an open one.
     visits, visited : Out
-        This tick visits the VC; ``visited`` is there from clock 0 on (narrow).
+        This tick visits the VC; ``visited`` is valid from clock 0 on (narrow).
     open, current : In
-        The VC visited has a PDU begun, which is of after its set-up; there at the commit.
+        The VC visited has a PDU begun, which is of after its set-up; valid at the commit.
     arrives : In
-        A cell came in this tick. A PDU is not given up in it, but in the next.
+        A cell arrived in this tick. A PDU is not given up in it, but in the next.
     gives_up, expires : Out
         With the commit: the state of the VC visited is to be forgotten; and its PDU is told of as given up.
     due : Out
@@ -76,7 +76,7 @@ class ReassemblyTimer(wiring.Component):
         begun = Signal(range(self.vcs + 1))  # PDUs
         visit = self.visit
         pace, step = self.timeout[(self.vcs - 1).bit_length() + 2 :], Signal(TIMEOUT_BITS)
-        m.d.comb += step.eq(slot.settle(Mux(pace == 0, 1, pace), "step_held", since=0))
+        m.d.comb += step.eq(slot.pipe(Mux(pace == 0, 1, pace), "step_held", since=0))
 
         with m.If(self.opens):
             m.d.sync += begun.eq(begun + 1)
@@ -86,14 +86,14 @@ class ReassemblyTimer(wiring.Component):
             m.d.sync += begun.eq(begun - 1)
 
         on = Signal()
-        m.d.comb += on.eq(slot.settle((self.timeout != 0) & (begun != 0), "on_held"))
-        there = slot.settle((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
+        m.d.comb += on.eq(slot.pipe((self.timeout != 0) & (begun != 0), "on_held"))
+        there = slot.pipe((visit + ~now)[:TIME_BITS][TIMEOUT_BITS:].any(), "visit_there")  # not to come any more
         with m.If(slot.commit), m.If(on), m.If(there):
             m.d.comb += self.visits.eq(1)
         old = Signal()
-        with slot.only(self.visits):
+        with slot.gate_when(self.visits):
             age = (now[:TIMEOUT_BITS] - starts.read(self.visited, at=3, to="start"))[:TIMEOUT_BITS]
-            m.d.comb += old.eq(self.open & (~self.current | slot.settle(age >= self.timeout, "aged")))
+            m.d.comb += old.eq(self.open & (~self.current | slot.pipe(age >= self.timeout, "aged")))
         with m.If(self.visits), m.If(~(old & self.arrives)):  # else once more in the next tick
             m.d.sync += [self.visited.eq(self.visited + 1), visit.eq(due_tick((now + step)[:TIME_BITS]))]
             with m.If(old):
@@ -102,5 +102,5 @@ class ReassemblyTimer(wiring.Component):
                     m.d.comb += self.expires.eq(1)
         with m.If(self.gives_up):
             m.d.sync += begun.eq(begun - 1)
-        m.d.comb += self.due.eq(slot.settle(Mux(on, visit, NEVER), "due_held"))
+        m.d.comb += self.due.eq(slot.pipe(Mux(on, visit, NEVER), "due_held"))
         return m

@@ -1,11 +1,11 @@
-"""CreditAudit to VCs in turn, as long as any has cells of which it isn't known what became of them."""
+"""CreditAudit to VCs in turn, as long as any has cells of which it is not known what became of them."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..cell import NEVER, TIME_BITS, due_tick
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 
 __all__ = ["STEP_BITS", "CreditAudit"]
 
@@ -13,23 +13,27 @@ STEP_BITS = 32
 
 
 class CreditAudit(wiring.Component):
-    """Visits the VCs 0 to ``last``, one each ``step`` ticks, until in a whole round none was ``open`` and none began.
+    """The audit of credits: it visits the VCs 0 to ``last`` in turn, one each ``step`` ticks (round-robin
+    resynchronisation).
+
+    It stops when a whole round has found no ``open`` VC and none has started.
 
     Members
     -------
     now, step, last : In
-        The present tick; ticks, 1 to 2**31; the VC that is visited last.
+        The present tick; the interval in ticks, 1 to 2**31; the last VC of a round.
     starts : In
         With the commit: a VC may be open from now on.
     may : In
-        A visit may be made in this tick, else in the next one in which it may.
+        A visit is permitted in this tick; otherwise it is made in the next tick that permits it.
     wants, visits, visited, open : Out, Out, Out, In
-        A VC is to be visited; this tick does (narrow: both from clock 1 on); the VC. It is open: there at the commit.
+        A visit is due; a visit is made in this tick (narrow: both valid from clock 1 on); the VC; the VC is open, valid
+        at the commit.
     due : Out
         Due tick.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot = slot
         vc = range(vcs)
         self.on, self.visit = Signal(), Signal(TIME_BITS)
@@ -53,7 +57,7 @@ class CreditAudit(wiring.Component):
         slot, now, on, visit = self._slot.within(m), self.now, self.on, self.visit
         slot.with_commit(self.starts)
         goes_on, following = Signal(), Signal(TIME_BITS)
-        there = slot.settle((visit + ~now)[:TIME_BITS][STEP_BITS:].any(), "visit_there")  # not to come any more
+        there = slot.pipe((visit + ~now)[:TIME_BITS][STEP_BITS:].any(), "visit_there")  # not to come any more
         m.d.comb += [
             self.wants.eq(on & there),
             self.visits.eq(self.wants & self.may),

@@ -13,7 +13,7 @@ RM = 0b110
 """PTI of a resource management cell (I.361 clause 2.2.4)."""
 
 PROTOCOL = 0xA2
-"""The RM protocol identifier. 1 is ABR's (I.371 clause 7.1); the cells of the AN2 switch aren't published."""
+"""The RM protocol identifier. 1 is ABR's (I.371 clause 7.1); the cells of the AN2 switch are not published."""
 
 CREDIT, PROBE = 0, 1
 """Message types: how many cells of the VC left the buffer of the line's far end, or were lost before it; how many were
@@ -28,13 +28,16 @@ UNUSED = 0x6A
 
 
 def _octets(value):
-    """A 32-bit value in the order of transmission: its top octet in the low bits."""
+    """Return a 32-bit value in the order of transmission: its most significant octet in the low bits."""
     return Cat(value[24:32], value[16:24], value[8:16], value[0:8])
 
 
 def payload_of(message):
-    """Return the payload of such a cell, 384 bits: protocol identifier, message type, two octets of 0, the count, its
-    most significant octet first, 38 octets of 6A hex, six bits of 0 and the CRC-10."""
+    """Return the payload of such a cell, 384 bits.
+
+    Its parts are: protocol identifier, message type, two octets of 0, the count with its most significant octet first,
+    38 octets of 6A hex, six bits of 0, and the CRC-10.
+    """
     covered = Cat(
         Const(PROTOCOL, 8),
         message.probe,
@@ -60,11 +63,11 @@ def words_of(m, message):
 
 
 class MessageReceiver(wiring.Component):
-    """Keeps what an RM cell says, for the tick after that in which it came.
+    """The receiver of credit cells: it keeps the content of an RM cell for the tick after that in which it arrived.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width : int
     ports : int
 
@@ -109,7 +112,10 @@ class MessageReceiver(wiring.Component):
             ]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 0 of the next tick at the latest, the second of the next cell in clock 1."""
+        """Receive a message in words of 32 bits.
+
+        The last word arrives in clock 0 of the next tick at the latest, the second word of the next cell in clock 1.
+        """
         left, crc = Signal(4), Signal(CRC10_BITS)
         ours, good, message = Signal(), Signal(), Signal(Message)
         after, word = Signal(CRC10_BITS), self.i.word
@@ -131,5 +137,5 @@ class MessageReceiver(wiring.Component):
 
 
 def _ours(word):
-    """Return whether a payload that begins so is one of this protocol."""
+    """Return whether a payload with this begin belongs to this protocol."""
     return Cat(word[:8], word[9:]) == PROTOCOL

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import COUNT_BITS
 
 __all__ = ["CreditGate", "believed", "may_send"]
@@ -17,19 +17,22 @@ def may_send(sent, freed, share, count_bits=COUNT_BITS):
 
 
 def believed(count, freed, sent, count_bits=COUNT_BITS):
-    """Return whether a count of cells freed is between the one before and the cells sent. Any other is of before a
-    reset, or of cells of another VC that came astray."""
+    """Return whether a count of freed cells is between the previous count and the number of cells sent.
+
+    Any other count is from before a reset, or belongs to misrouted cells of another VC.
+    """
     return (count - freed)[:count_bits] <= (sent - freed)[:count_bits]
 
 
 class CreditGate(wiring.Component):
-    """Keeps of each VC how many of its cells are freed, as the line's far end told, and says whether it may send.
+    """The credit gate: it keeps how many of each VC's cells the line's far end has freed, and decides whether a VC may
+    send.
 
-    What is told in a tick holds for that tick's decisions.
+    A count that arrives in a tick is used by that tick's decisions.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
     at : (int, int, int)
         Narrow: the clocks in which ``looked``, ``departing`` and ``arriving`` are taken.
@@ -38,25 +41,25 @@ class CreditGate(wiring.Component):
     Members
     -------
     looks, looked, looked_sent, looked_share : In
-        A VC of which something is told, or that is visited (wide: while ``looks`` is low, what follows is 0); its cells
-        sent, its share. Narrow: these are there two clocks after it was taken, like those of the others; whether it may
-        send, a clock or two later.
+        A VC is updated or visited (wide: while ``looks`` is low, the values below are 0); the VC; its cells sent; its
+        share. Narrow: the latter two are valid two clocks after the VC was taken, as for the other two VCs. The
+        decision is valid a clock or two later.
     tells, count : In
-        So many of its cells are freed, it is told.
+        A count of freed cells of the looked VC has arrived; the count.
     looked_may, outstanding : Out
-        It may send, after that; not all of its cells are freed.
+        The looked VC may send, after the update; not all of its cells are freed.
     departing, departing_sent, departing_share, departing_may : In, In, In, Out
-        After the cell that leaves, another one may.
+        The VC of the departing cell, its values, and whether it may send another cell after this one.
     arriving, arriving_sent, arriving_share, arriving_may : In, In, In, Out
-        A cell may leave.
+        The VC of the arriving cell, its values, and whether it may send a cell.
     leaves, arrives : In
-        Wide: these are asked for.
+        Wide: the decisions for the departing and the arriving VC are used.
     clearing, clear : In
     freed_of, freed : In, Out
-        For software.
+        A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
+    def __init__(self, slot: TickSchedule, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
         self._slot, self._vcs, self._at, self._count_bits = slot, vcs, at, count_bits
         vc, count = range(vcs), count_bits
         asked = {}
@@ -84,13 +87,13 @@ class CreditGate(wiring.Component):
         self.store = store = slot.store("freed", bits, self._vcs, block=True)
         m.d.comb += self.freed.eq(store.peek(self.freed_of))
         now, takes = Signal(bits), Signal()
-        with slot.only(self.looks):
+        with slot.gate_when(self.looks):
             before = store.read(self.looked, at=self._at[0], to="looked_freed")
             m.d.comb += [
-                takes.eq(slot.settle(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
+                takes.eq(slot.pipe(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
                 now.eq(Mux(takes, self.count, before)),
                 self.looked_may.eq(
-                    slot.settle(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
+                    slot.pipe(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
                 ),
                 self.outstanding.eq((self.looked_share != 0) & (self.looked_sent != now)),
             ]
@@ -103,9 +106,9 @@ class CreditGate(wiring.Component):
             ("arriving", self._at[2], self.arrives, 0),
         ):
             vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("", "_sent", "_share"))
-            with slot.only(wanted):
+            with slot.gate_when(wanted):
                 kept = store.read(vc, at=at, to=f"{name}_freed")
-                told = slot.settle(takes & (self.looked == vc), f"{name}_told")
+                told = slot.pipe(takes & (self.looked == vc), f"{name}_told")
                 may = may_send(sent + more, Mux(told, self.count, kept), share, bits)
-                m.d.comb += getattr(self, f"{name}_may").eq(slot.settle(may, f"{name}_may_held"))
+                m.d.comb += getattr(self, f"{name}_may").eq(slot.pipe(may, f"{name}_may_held"))
         return m

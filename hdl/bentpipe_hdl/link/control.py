@@ -35,11 +35,12 @@ class LinkSettings(Settings):
     SIMPLE: ClassVar = ("duplicate", "misinsert", "lose", "lose_of")
 
     delay_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
-        default=0, description="of propagation", json_schema_extra=IN_RUN
+        default=0, description="propagation delay", json_schema_extra=IN_RUN
     )
     order: Literal["kept", "merged"] = Field(
         default="kept",
-        description="when the delay shrinks in a run, cells wait for those before them (kept), or overtake (merged)",
+        description="order of cells when the delay shrinks in a run: kept (they wait for those before), or merged "
+        "(they overtake)",
     )
     ber: Annotated[float, BER] = Field(default=0.0, description="bit error ratio", json_schema_extra=IN_RUN)
     variation: VariationSettings | None = Field(
@@ -49,7 +50,7 @@ class LinkSettings(Settings):
         default=None, description='cells that overtake others, as `reorder = { … }`; with `order = "merged"`'
     )
     duplicate: Annotated[float, SHARE] = Field(
-        default=0.0, description="share of the cells that come twice", json_schema_extra=IN_RUN
+        default=0.0, description="share of the cells that are duplicated", json_schema_extra=IN_RUN
     )
     misinsert: Annotated[float, _MISINSERTED] = Field(
         default=0.0, description="misinserted cells a second", json_schema_extra=IN_RUN
@@ -58,13 +59,15 @@ class LinkSettings(Settings):
         Field(default=None, description="VPI/VCI of misinserted cells; default: those of the last cell")
     )
     lose: Annotated[int, CELLS.within(0, 2**31)] = Field(
-        default=0, description="of each `lose_of` cells this many are lost, the first ones", json_schema_extra=IN_RUN
+        default=0, description="number of cells lost of each `lose_of` cells, the first ones", json_schema_extra=IN_RUN
     )
     lose_of: Annotated[int, CELLS.within(1, 2**31)] = Field(
-        default=1000, description="cells after which the pattern of `lose` begins again", json_schema_extra=IN_RUN
+        default=1000,
+        description="number of cells after which the pattern of `lose` begins again",
+        json_schema_extra=IN_RUN,
     )
-    outage: bool = Field(default=False, description="every cell is lost", json_schema_extra=IN_RUN)
-    bursts: BurstSettings | None = Field(default=None, description="errors that come in bursts, as `bursts = { … }`")
+    outage: bool = Field(default=False, description="outage: every cell is lost", json_schema_extra=IN_RUN)
+    bursts: BurstSettings | None = Field(default=None, description="errors in bursts, as `bursts = { … }`")
 
     @model_validator(mode="after")
     def _numbers(self) -> Self:
@@ -213,8 +216,8 @@ class LinkDriver(Driver):
         made = sum(count for name, count in now.items() if name.startswith("made_"))
         yield Balance("cells in + made = cells out + lost", cells_in + made, cells_out + gone)
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
-        yield "cells told as hit", 0, now["errored"]
-        yield "cells told as gone", 1, sum(count for name, count in now.items() if name.startswith("drop_"))
-        yield "cells told as made", 2, sum(count for name, count in now.items() if name.startswith("made_"))
+        lost, made = (sum(n for name, n in now.items() if name.startswith(kind)) for kind in ("drop_", "made_"))
+        for number, (what, count) in enumerate((("with bit errors", now["errored"]), ("lost", lost), ("made", made))):
+            yield f"cells {what} = reported to the ledger", number, count

@@ -1,4 +1,4 @@
-"""What both datapaths of a link have: the cell of the tick and the receiver's header check."""
+"""The common part of both datapaths of a link: the cell of the tick and the receiver's header check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal, Value
 from bentpipe_hdl.cell import CellHeader
 from bentpipe_hdl.hec import UNCORRECTABLE, HecReceiver
 from bentpipe_hdl.link.errors import LinkErrors
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELL_BITS", "ERRORS_A_CELL", "Datapath", "Offer"]
 
@@ -20,7 +20,7 @@ CELL_BITS = 424
 
 @dataclass(frozen=True)
 class Offer:
-    """A cell that a plugin makes: it leaves in a tick in which no cell comes in.
+    """A cell that a plugin makes: it leaves in a tick in which no cell arrives.
 
     Members
     -------
@@ -55,7 +55,7 @@ class Datapath:
     taken : Value
         A cell is taken in, with the commit.
     comes : Value
-        A cell comes in with the tick.
+        A cell arrives with the tick.
     sent_header, sent_hec_error : Value
         Its header as it was sent into the link, and whether its HEC was bad.
     header : CellHeader
@@ -72,7 +72,7 @@ class Datapath:
 
     later = None
 
-    def __init__(self, link, m: Module, slot: Slot, errors: LinkErrors, offer: Offer | None = None):
+    def __init__(self, link, m: Module, slot: TickSchedule, errors: LinkErrors, offer: Offer | None = None):
         self.link, self.m, self.slot, self.errors, self.offer = link, m, slot, errors, offer
         self.damage()
         self.carried = self.taken

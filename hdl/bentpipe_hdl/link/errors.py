@@ -110,7 +110,7 @@ class GapsAhead:
         self._m.d.sync += [p.gap.eq(gap), self._head.eq(self._head + 1), p.state.eq(xorshift(p.state))]
 
     def begin(self):
-        """What was written since the last tick's start holds from this one's on."""
+        """Make settings written since the start of the last tick take effect from this tick on."""
         m, p = self._m, self._p
         state = Signal(64, name=f"{p.prefix}state_from_now")
         m.d.comb += state.eq(Mux(p.state_written, p.new_state, p.state))
@@ -142,17 +142,17 @@ class LinkErrors:
         self.delay, self.error_bits, self.fresh = Signal(32, init=1), Signal(32), Signal()
 
     def now(self, m, slot, name, taken):
-        """A member of the process that goes on, while a cell is ``taken``."""
+        """Return a member of the active process, valid while a cell is ``taken``."""
         values = [getattr(p, name) for p in self.processes]
         if self.bad is None:
             return values[0]
         chosen = Signal.like(values[0], name=f"{name}_chosen")
-        with slot.only(taken):
+        with slot.gate_when(taken):
             m.d.comb += chosen.eq(of_state(self.bad, values))
         return chosen
 
     def chosen(self, m):
-        """Each process, in a context that holds while it goes on."""
+        """Yield each process, in a context that holds while that process is active."""
         for k, p in enumerate(self.processes):
             with nullcontext() if self.bad is None else m.If(self.bad == k):
                 yield p

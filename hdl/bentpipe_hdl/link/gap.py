@@ -12,7 +12,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bit_errors import GAP_BITS, LOG_BITS
-from ..slot import FACTOR_BITS
+from ..tick_schedule import FACTOR_BITS
 
 __all__ = ["Gap", "inject", "xorshift"]
 
@@ -39,7 +39,7 @@ def inject(m, bits, errors, *, gap, state, mantissa, shift, one, draws, flips, c
     gap, state : Value
         Good bits before the next error, less than ``bits``; the generator's state.
     mantissa, shift : Value
-        The scale, as of :class:`Gap`.
+        The scale, as for :class:`Gap`.
     one : callable
         ``one(place)`` is the mask of the bit that comes ``place`` bits after the first.
     draws : Value
@@ -77,7 +77,7 @@ def inject(m, bits, errors, *, gap, state, mantissa, shift, one, draws, flips, c
 
 
 class Gap(wiring.Component):
-    """One gap from one random state. ``mantissa`` and ``shift`` as of :func:`~bentpipe_hdl.bit_errors.scale_of`.
+    """One gap from one random state. ``mantissa`` and ``shift`` as for :func:`~bentpipe_hdl.bit_errors.scale_of`.
 
     Parameters
     ----------

@@ -17,12 +17,12 @@ from bentpipe_hdl.link.narrow import NarrowDatapath
 from bentpipe_hdl.link.options import shape_of
 from bentpipe_hdl.link.options.plugin import plugins_of
 from bentpipe_hdl.link.wide import WideDatapath
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELL_BITS", "ERRORS_A_CELL", "Link"]
 
 ROOM_BITS = 40
-"""Of a link's room: cells that go by meanwhile are fewer than 2**32."""
+"""Width of a link's ``room``: fewer than 2**32 cells pass meanwhile."""
 
 
 class Link(wiring.Component):
@@ -57,7 +57,7 @@ class Link(wiring.Component):
     **Cells that go by.** At 416 bits and without delay memory most cells change nothing of a link but a count and the
     gap. Whoever carries them on may let a cell with a good header go by untouched instead of giving it to the link,
     while ``room`` has its 424 bits, and tell in a clock without a tick how many have gone: ``passed``. All is then as
-    if they had come in at ``i``, but for what came out.
+    if they had come in at ``i``, except for what came out.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class Link(wiring.Component):
     i, o, time, status, csr
         The faces of a node. ``i.hec_error`` passes on.
     error : Out(1)
-        For one clock, at 416 bits together with ``o`` (without delay memory): the cell that came with the tick has bit
-        errors.
+        For one clock, at 416 bits together with ``o`` (without delay memory): the cell that arrived with the tick has
+        bit errors.
     passed : In(32), room : Out(40)
         At 416 bits without delay memory: cells that went by since the last clock, and bits that may go by from now on.
-        No cell comes, and no register is accessed, in a clock with ``passed``.
+        No cell arrives, and no register is accessed, in a clock with ``passed``.
     … : Out
         What its options' plugins have (:meth:`.options.plugin.LinkPlugin.members`).
 
@@ -110,7 +110,7 @@ class Link(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=12)
+        slot = TickSchedule(m, self.time, self.width, commit=12)
         csr = CsrMap(m, self.csr, self.registers)
         plugins = plugins_of(self.options)
         for plugin in plugins:
@@ -156,7 +156,7 @@ class Link(wiring.Component):
         return cells, lost
 
     def _let_pass(self, m, path, cells, plugins):
-        """Cells that go by, as long as nothing but their number and their bits counts."""
+        """Let cells pass without evaluation, as long as only their number and their bits count."""
         errors = path.errors
         p = errors.processes[0]  # that of the good state
         acts = [plugin.acts for plugin in plugins if plugin.acts is not None]
@@ -170,5 +170,5 @@ class Link(wiring.Component):
 
 
 def _only(given):
-    """Return the one that is there, if any."""
+    """Return the only part that is not None, if there is one."""
     return next((one for one in given if one is not None), None)

@@ -188,7 +188,7 @@ class NarrowDatapath(Datapath):
             m.d.sync += [ready.eq(1), cell.header.eq(offer.header), cell.bad.eq(offer.bad), gone.eq(0), decided.eq(1)]
         with m.If(cell.starts):
             m.d.sync += [leaves.eq(decided), decided.eq(0)]
-        # The words of the cell that came in leave; a plugin may keep them.
+        # The words of the cell that arrived leave; a plugin may keep them.
         return Mux(leaves & (cell.count != 0), offer.word(cell.step), cell.word)
 
 

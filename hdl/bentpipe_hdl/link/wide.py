@@ -7,7 +7,7 @@ from bentpipe_hdl.hec import error_syndrome
 from bentpipe_hdl.link.datapath import CELL_BITS, ERRORS_A_CELL, Datapath
 from bentpipe_hdl.link.errors import PROCESS
 from bentpipe_hdl.link.gap import Gap, inject, xorshift
-from bentpipe_hdl.steady import decides
+from bentpipe_hdl.sim_hints import branch_first
 
 __all__ = ["WideDatapath"]
 
@@ -26,7 +26,7 @@ class WideDatapath(Datapath):
         enable, gap, state, mantissa, shift = (s.now(m, slot, name, taken) for name in PROCESS)
         with m.If(taken), m.If(enable), m.If(~s.fresh), m.If(gap < CELL_BITS):
             m.d.comb += hit.eq(1)
-        decides(hit, 0)
+        branch_first(hit, 0)
         first_bit = Const(1 << (CELL_BITS - 1), CELL_BITS)  # bit 423 - k is bit k of the line's order
         with m.If(hit):  # the work of a cell with errors
             flips, count, gap_after, state_after = inject(

@@ -39,15 +39,16 @@ class NicSettings(Settings):
     """A host's interface."""
 
     reassembly_timeout_ps: Annotated[int, TIME.within(0, "380 s")] = Field(
-        default=0, description="a PDU is given up so long after its first cell if its last has not come; 0: never"
+        default=0,
+        description="time from a PDU's first cell after which it is given up if its last cell has not arrived; 0: none",
     )
     credit_resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
         default=10**9,
-        description="after which a VC with credits and cells that aren't accounted for asks its switch, at the latest",
+        description="longest time before a VC with unaccounted cells asks its switch for its credits",
     )
     oam: bool = Field(
         default=False,
-        description="it is an end of its VCs' OAM flows F5 (I.610): sends loopback cells back, has AIS and RDI states",
+        description="end point of its VCs' OAM flows F5 (I.610): it returns loopback cells, and has AIS and RDI states",
     )
     lose_frames: Annotated[float, SHARE] = Field(
         default=0.0, description="share of its PDUs that are lost before they are sent", json_schema_extra=IN_RUN
@@ -60,7 +61,7 @@ class NicSettings(Settings):
     )
     reorder_wait_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=10**10,
-        description="after which a PDU that waits for the next one is sent all the same",
+        description="longest time that a PDU waits to be overtaken",
         json_schema_extra=IN_RUN,
     )
 
@@ -80,18 +81,20 @@ PACING_KEYS: Final = ("cell_rate", "sustained_rate", "burst")
 
 
 class PacingSettings(Settings):
-    """How an interface paces a VC."""
+    """The pacing of a VC at its interface."""
 
     cell_rate_bps: Rate | None = Field(
-        default=None, description="pacing at the source; the line's rate unless given", json_schema_extra=IN_RUN
+        default=None,
+        description="cell rate of the pacing at the source; default: the line's rate",
+        json_schema_extra=IN_RUN,
     )
     sustained_rate_bps: Rate | None = Field(
         default=None,
-        description="pacing in the long run, with `burst`; then `cell_rate` is that of a burst",
+        description="cell rate of the pacing in the long run, with `burst`; then `cell_rate` is that of a burst",
         json_schema_extra=IN_RUN,
     )
     burst: Burst | None = Field(
-        default=None, description="cells that may go at `cell_rate` in a row", json_schema_extra=IN_RUN
+        default=None, description="number of consecutive cells at `cell_rate`", json_schema_extra=IN_RUN
     )
 
     @model_validator(mode="after")
@@ -112,12 +115,14 @@ class NicLine:
     frames: FramesName | None = None
 
     def period(self, rate_bps: float | None = None) -> int:
-        """Ticks a cell at the line's rate, or at another by the same clock, in units of 2**-16; in frames a slot.
+        """Return the period of cells at the line's rate, or at another rate by the same clock.
+
+        It is in units of 2**-16 ticks; in frames it is the length of a slot.
 
         Raises
         ------
         ValueError
-            There is no such rate, or it doesn't go with the frames.
+            There is no such rate, or it cannot be combined with the frames.
         """
         if problem := frame_problem(self.frames, self.rate_bps):
             raise ValueError(problem)
@@ -136,7 +141,7 @@ class NicLine:
         Raises
         ------
         ValueError
-            There is no such rate, or rates and burst don't go together.
+            There is no such rate, or rates and burst do not go together.
         """
         peak = self.peak_bps if rate_bps is None else rate_bps
         if problem := burst_problem(peak, sustained_bps, burst, PACING_KEYS):
@@ -169,7 +174,7 @@ class NicReceive:
 
     @property
     def cells(self) -> int:
-        """Of the largest PDU."""
+        """Return the number of cells of the largest PDU."""
         return (self.max_sdu + 8 + 47) // 48
 
 
@@ -197,27 +202,27 @@ def nic_registers(*, vcs: int = 64, **options: int) -> RegisterMap:
 def _core_registers(vcs: int) -> tuple[Register, ...]:
     """Return the registers of an interface without options."""
     return (
-        Register("nni", 0x0005, "the line has NNI headers", width=1),
+        Register("nni", 0x0005, "NNI headers on the line", width=1),
         Register(
-            "line_period", 0x0010, "a cell of the line takes", "wo", 40, unit="ticks / 2**16", reset=1 << 16
+            "line_period", 0x0010, "period of the line's cells", "wo", 40, unit="ticks / 2**16", reset=1 << 16
         ),
-        Register("tolerance", 0x0012, "CDVT: that a paced VC may catch up", width=24, unit="ticks"),
-        Register("tx_refused", 0x0014, "PDUs not taken: VC busy, or length 0", "ro"),
-        Register("rx_timeout", 0x0016, "after which a PDU is given up, 0: never", unit="ticks", most=1 << 31),
+        Register("tolerance", 0x0012, "CDVT: time that a paced VC may catch up", width=24, unit="ticks"),
+        Register("tx_refused", 0x0014, "PDUs refused: VC busy, or length 0", "ro"),
+        Register("rx_timeout", 0x0016, "reassembly time-out of a PDU, 0: none", unit="ticks", most=1 << 31),
         *lookup_registers(vcs),
-        Register("rx_unknown", 0x0080, "of unknown VCs", "ro", unit="cells"),
-        Register("rx_hec", 0x0081, "with a bad HEC", "ro", unit="cells"),
-        Register("rx_oam", 0x0082, "OAM and RM, which are not for AAL5", "ro", unit="cells"),
-        Register("rx_over", 0x0083, "beyond the limit of their PDU", "ro", unit="cells"),
+        Register("rx_unknown", 0x0080, "cells of unknown VCs", "ro", unit="cells"),
+        Register("rx_hec", 0x0081, "cells with a bad HEC", "ro", unit="cells"),
+        Register("rx_oam", 0x0082, "cells of OAM and RM, which do not belong to AAL5", "ro", unit="cells"),
+        Register("rx_over", 0x0083, "cells beyond the limit of their PDU", "ro", unit="cells"),
         Register(
-            "tx_header", 0x10000, "of a VC's cells; sets the VC up", "wo", count=vcs,
+            "tx_header", 0x10000, "header of a VC's cells; writing it sets the VC up", "wo", count=vcs,
             fields=(reg.Field("clp", 0), reg.Field("vci", 4, 16), reg.Field("vpi", 20, 8), reg.Field("gfc", 28, 4)),
         ),
-        Register("tx_period", 0x20000, "a cell of a VC takes (PCR)", "wo", 40, vcs, "ticks / 2**16"),
-        Register("tx_cells", 0x30000, "sent, a VC", "ro", count=vcs, unit="cells"),
-        Register("rx_limit", 0x40000, "most of a VC's PDU; sets the VC up", "wo", 11, vcs, "cells"),
-        Register("rx_cells", 0x50000, "taken to a PDU, a VC", "ro", count=vcs, unit="cells"),
-        Register("rx_pdus", 0x60000, f"PDUs of a VC: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
+        Register("tx_period", 0x20000, "period of a VC's cells (PCR)", "wo", 40, vcs, "ticks / 2**16"),
+        Register("tx_cells", 0x30000, "cells sent, by VC", "ro", count=vcs, unit="cells"),
+        Register("rx_limit", 0x40000, "cells of a VC's longest PDU; writing it sets the VC up", "wo", 11, vcs, "cells"),
+        Register("rx_cells", 0x50000, "cells taken to a PDU, by VC", "ro", count=vcs, unit="cells"),
+        Register("rx_pdus", 0x60000, f"PDUs by VC and verdict: {', '.join(VERDICTS)}", "ro", count=8 * vcs),
     )  # fmt: skip
 
 
@@ -254,10 +259,10 @@ class NicDriver(Driver):
             option.configure(csr, settings, line, sends)
 
     def received(self, index: int) -> int:
-        """PDUs received whole on a VC."""
+        """Return the number of PDUs received whole on a VC."""
         return self.csr.rx_pdus[8 * index + VERDICTS.index("ok")]
 
-    def counted(self, number: int) -> tuple[int, int]:
+    def vc_counters(self, number: int) -> tuple[int, int]:
         return 0, self.csr.map["tx_cells"].addr + number
 
     def counters(self) -> dict[str, Any]:

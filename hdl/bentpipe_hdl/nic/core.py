@@ -16,8 +16,8 @@ from bentpipe_hdl.aal5.segmenter import Segmenter
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.steady import decides, settled
+from bentpipe_hdl.sim_hints import branch_first, rarely_changes
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.pacer import Pacer
 
 __all__ = ["NicCore"]
@@ -49,7 +49,7 @@ class NicCore:
     """
 
     m: Module
-    slot: Slot
+    slot: TickSchedule
     csr: CsrMap
     nic: Any
     pacer: Any
@@ -68,7 +68,9 @@ class NicCore:
     arrives: Any = None
 
     @classmethod
-    def of(cls, m: Module, slot: Slot, csr: CsrMap, nic: Any, arguments: Mapping[str, Mapping[str, Any]]) -> Self:
+    def of(
+        cls, m: Module, slot: TickSchedule, csr: CsrMap, nic: Any, arguments: Mapping[str, Mapping[str, Any]]
+    ) -> Self:
         """Make the parts of an interface, with further ``arguments`` for some."""
         vcs, tables = nic.vcs, CrcTables() if slot.wide else None
         m.submodules.pacer = pacer = Pacer(slot, vcs=vcs, **arguments.get("pacer", {}))
@@ -79,7 +81,7 @@ class NicCore:
         if tables:
             tables.add_to(m)
         clear_bits = (vcs - 1).bit_length() + 4  # clearing after reset: 8 * vcs clocks
-        clear = settled(Signal(clear_bits, name="clear"), 1 << (clear_bits - 1))
+        clear = rarely_changes(Signal(clear_bits, name="clear"), 1 << (clear_bits - 1))
         clearing = Signal(name="clearing")
         m.d.comb += clearing.eq(~clear[-1])
         with m.If(clearing):
@@ -129,15 +131,15 @@ class NicCore:
         else:
             m.d.comb += [tx.word.eq(nic.word), nic.word_next.eq(tx.word_next)]
         csr.counts("tx_cells", tx.count_index, tx.count)
-        decides(pacer.sends, 0)
-        decides(tx.last, 2, seldom=1)
+        branch_first(pacer.sends, 0)
+        branch_first(tx.last, 2, seldom=1)
 
     def of_host(self, posts: Any) -> Any:
-        """Return whether a post, which ``posts`` is true of, is the host's."""
+        """Return whether a post is the host's, given that ``posts`` is true."""
         return posts if self.own_post is None else posts & ~self.own_post
 
     def _posts(self) -> None:
-        """A post is taken with the end of a tick, and counted where it is refused."""
+        """Take a posted PDU at the end of a tick, and count it if it is refused."""
         m, pacer, refused = self.m, self.pacer, Signal(32, name="refused")
         m.d.sync += self.nic.post_taken.eq(0)
         with m.If(self.slot.commit), m.If(self.of_host(pacer.posts)):
@@ -153,9 +155,9 @@ class NicCore:
         arrival = self.arrival = Arrival(m, slot, nic.i)
         lookup = Lookup(m, slot, csr, vcs=nic.vcs, ports=1, nni=csr.setting("nni"))
         self.arrives = arrives = arrival.there & ~self.clearing
-        with slot.only(arrives):
+        with slot.gate_when(arrives):
             known, vc = lookup.find(arrival.header, Signal(0))
-            m.d.comb += [rx.known.eq(slot.settle(known, "rx_found")), rx.vc.eq(slot.settle(vc, "rx_found_vc"))]
+            m.d.comb += [rx.known.eq(slot.pipe(known, "rx_found")), rx.vc.eq(slot.pipe(vc, "rx_found_vc"))]
         for plugin in plugins:
             plugin.receive(m, csr, self)
         elsewhere = [plugin.takes for plugin in plugins if plugin.takes is not None]

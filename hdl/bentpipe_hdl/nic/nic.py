@@ -15,7 +15,7 @@ from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.nic.core import NicCore
 from bentpipe_hdl.nic.options import options_of
 from bentpipe_hdl.nic.options.plugin import plugins_of
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Nic"]
 
@@ -37,10 +37,10 @@ class Nic(wiring.Component):
     beyond ``RX_LIMIT`` are counted and dropped; with ``oam`` F5 cells of known VCs go to the host instead. No error of
     a VC touches another. With ``RX_TIMEOUT`` set, a PDU whose last cell has not come so many ticks after its first is
     given up (the optional reassembly timer): ``TIMEOUT``, at the latest a quarter of the time-out (or ``vcs`` ticks)
-    later, in a tick in which no cell comes. Cells of it that come after that are taken for another PDU.
+    later, in a tick in which no cell arrives. Cells of it that come after that are taken for another PDU.
 
     **Single cells.** With ``oam`` the host may post a VC a cell of 48 octets with a PTI of its own, whether the VC has
-    a PDU or not, one at a time. It goes as the VC's next cell, but for one that was fetched already, and is paced as
+    a PDU or not, one at a time. It goes as the VC's next cell, except for one that was fetched already, and is paced as
     any other; between two cells of a PDU it leaves that as it is (OAM cells count in the VC's traffic, I.610 and
     I.371).
 
@@ -143,7 +143,7 @@ class Nic(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=11)
+        slot = TickSchedule(m, self.time, self.width, commit=11)
         csr = CsrMap(m, self.csr, self.registers)
         plugins, arguments = plugins_of(self.options), {}
         for plugin in plugins:

@@ -50,21 +50,21 @@ SEGMENT_PTI: Final = 0b100
 """PTI of an F5 cell of a segment of a VC connection (I.361 clause 2.2.4)."""
 
 END_PTI: Final = 0b101
-"""That of an end-to-end F5 cell."""
+"""PTI of an end-to-end F5 cell (I.361 clause 2.2.4)."""
 
 SEGMENT_VCI: Final = 3
 """VCI of an F4 cell of a segment of a VP connection, whose VPI it has (I.361 clause 2.2.3)."""
 
 END_VCI: Final = 4
-"""That of an end-to-end F4 cell."""
+"""VCI of an end-to-end F4 cell (I.361 clause 2.2.3)."""
 
 PAYLOAD_OCTETS: Final = 48
 
 LOCATION_OCTETS: Final = 16
-"""Of a defect location, a loopback location ID, a source ID."""
+"""Octets of a defect location, a loopback location ID or a source ID."""
 
 UNUSED: Final = 0x6A
-"""What is in octets that say nothing (clause 10.1)."""
+"""Value of unused octets (clause 10.1)."""
 
 FAULT_MANAGEMENT: Final = 0b0001
 """The OAM type (clause 10.1, table 4)."""
@@ -76,7 +76,7 @@ LOOPBACK: Final = 0b1000
 """The function types of fault management."""
 
 NO_LOCATION: Final = bytes([UNUSED]) * LOCATION_OCTETS
-"""Of a defect: it is not told."""
+"""Defect location of a cell that gives none."""
 
 END_POINT: Final = b"\xff" * LOCATION_OCTETS
 """As a loopback location ID: the end point of the connection, or of the segment. As a source ID: it is not told."""
@@ -118,7 +118,7 @@ def location_of_node(name: str) -> bytes:
 
 
 class OamError(ValueError):
-    """What is wrong with a payload, in one line."""
+    """A payload is not a valid cell of fault management; the text is one line."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Loopback:
     source: bytes = END_POINT
 
     def looped(self) -> Loopback:
-        """The same as it goes back."""
+        """Return the cell as it is sent back, with the loopback indication cleared (clause 10.2.3)."""
         return replace(self, to_be_looped=False)
 
     def _said(self) -> bytes:
@@ -222,12 +222,12 @@ def pack(cell: OamCell) -> bytes:
 
 
 def unpack(payload: bytes) -> OamCell:
-    """What a payload of 48 octets says. Reserved bits, and octets that are unused, are not looked at (clause 10.1).
+    """Decode a payload of 48 octets. Reserved bits and unused octets are ignored (clause 10.1).
 
     Raises
     ------
     OamError
-        It is damaged, or no cell of fault management that is known here.
+        It is damaged, or is not one of the cells of fault management that this module knows.
     """
     if len(payload) != PAYLOAD_OCTETS:
         raise OamError(f"a payload has {PAYLOAD_OCTETS} octets, and this has {len(payload)}")

@@ -1,4 +1,4 @@
-"""What an OAM cell of fault management says (I.610 clause 10), on both datapaths."""
+"""The decoder of OAM cells of fault management (I.610 clause 10), on both datapaths."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..cell import WORDS_A_CELL, CellSignature
 from ..crc10 import CRC10_BITS, crc10_holds, crc10_word
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import FAULT_MANAGEMENT, LOOPBACK, NOT_LOOPED
 
 __all__ = ["LOCATION_BITS", "TAG_BITS", "OamReceiver", "Said"]
@@ -19,8 +19,9 @@ TAG_BITS = 32
 Said = data.StructLayout(
     {"function": 4, "fault": 1, "indication": 1, "tag": TAG_BITS, "ends": 1, "all": 1, "here": 1, "mine": 1}
 )
-"""Of a payload: its function type; its OAM type is fault management; of a loopback cell, its indication and tag; its
-location ID is that of end points (all ones), that of all points (all zeros), this node's; its source ID is this node's.
+"""Contents of a payload: function type; whether the OAM type is fault management; of a loopback cell, indication and
+tag, whether its location ID means end points (all ones), all points (all zeros) or this node, and whether its source ID
+is this node's.
 """
 
 _KNOWN = 8
@@ -28,11 +29,11 @@ _KNOWN = 8
 
 
 class OamReceiver(wiring.Component):
-    """Reads the payloads of cells, and keeps what one says that is ``taken`` for the tick after that in which it came.
+    """The receiver of OAM cells: it keeps the content of a cell that is ``taken`` for the tick after its arrival.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width : int
     ports : int
 
@@ -53,7 +54,7 @@ class OamReceiver(wiring.Component):
         commit.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int):
         self._slot = slot
         super().__init__(
             {
@@ -79,7 +80,7 @@ class OamReceiver(wiring.Component):
     def _wide(self, m, slot):
         payload, said = self.i.payload, Signal(Said)
         at, source = payload[48:176], payload[176:304]
-        with slot.only(self.looks):
+        with slot.gate_when(self.looks):
             m.d.comb += [
                 said.function.eq(payload[:4]),
                 said.fault.eq(payload[4:8] == FAULT_MANAGEMENT),
@@ -95,7 +96,10 @@ class OamReceiver(wiring.Component):
             m.d.sync += [self.good.eq(crc10_holds(payload)), self.said.eq(said)]
 
     def _narrow(self, m, slot):
-        """The last word comes in clock 0 of the next tick at the latest, the first of the next payload in clock 1."""
+        """Receive an OAM cell in words of 32 bits.
+
+        The last word arrives in clock 0 of the next tick at the latest, the first word of the next payload in clock 1.
+        """
         word, left, crc, after = self.i.word, Signal(4), Signal(CRC10_BITS), Signal(CRC10_BITS)
         said, good, asks, location = Signal(Said), Signal(), Signal(), self.location
         m.d.comb += after.eq(crc10_word(crc, word))

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..cell import WIDE, WORDS_A_CELL, CellSignature
 from ..crc10 import CRC10_BITS, crc10_cell, crc10_word
 from ..crc10_octets import crc10
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 from .cells import AIS, CONTINUITY_CHECK, FAULT_MANAGEMENT, LOOPBACK, PAYLOAD_OCTETS, RDI, UNUSED
 from .receiver import LOCATION_BITS, TAG_BITS
 
@@ -21,7 +21,7 @@ WORDS = WORDS_A_CELL - 1
 
 
 class Kind(Enum, shape=3):
-    """What a cell is."""
+    """The kind of an OAM cell."""
 
     AIS = 0
     RDI = 1
@@ -41,21 +41,21 @@ _FILL = int.from_bytes(bytes([UNUSED] * (PAYLOAD_OCTETS - 2)), "little")
 
 
 def _looped():
-    """Return what becomes another in a payload whose CRC is right when its loopback indication goes from 1 to 0."""
+    """Return the bits that change in a payload with a correct CRC when its loopback indication goes from 1 to 0."""
     octets = bytes([0, 1]) + bytes(PAYLOAD_OCTETS - 2)
     return int.from_bytes(octets[:46] + crc10(octets).to_bytes(2, "big"), "little")
 
 
 class OamSender(wiring.Component):
-    """Keeps payloads as they come, until they go back; and makes others.
+    """The sender of OAM cells: it keeps payloads that will be sent back, and makes others.
 
     An AIS cell has this node's ID as the defect's location. An RDI cell tells neither type nor location. A request is a
-    loopback cell to be looped, with this node's ID as its source. A cell that goes back is as it came, but for its
+    loopback cell to be looped, with this node's ID as its source. A cell that goes back is as it came, except for its
     loopback indication and its CRC.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports : int
 
     Members
@@ -78,7 +78,7 @@ class OamSender(wiring.Component):
         Narrow: 0 but while words are asked for, then 1 to 11 in consecutive clocks; the word two clocks later.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int):
         self._slot = slot
         wide = width == WIDE
         super().__init__(
@@ -103,7 +103,7 @@ class OamSender(wiring.Component):
         return m
 
     def _made(self, m):
-        """Return the first 46 octets of a cell that is made here."""
+        """Return the first 46 octets of a cell made by the node."""
         said, tag = Signal(_SAID), self.tag
         m.d.comb += said.eq(Const(_FILL & (1 << _SAID) - 1, _SAID))
         with m.Switch(self.kind):
@@ -121,7 +121,7 @@ class OamSender(wiring.Component):
     def _wide(self, m, slot):
         store = slot.store("returns", 384, PLACES)
         store.write(self.to, self.i.payload, self.takes)
-        with slot.only(self.wants):
+        with slot.gate_when(self.wants):
             with m.If(self.kind == Kind.RETURN):
                 m.d.comb += self.payload.eq(store.read(self.source) ^ Const(_looped(), 384))
             with m.Else():

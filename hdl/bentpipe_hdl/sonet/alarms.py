@@ -151,7 +151,7 @@ class PathAlarms(wiring.Component):
 
 
 class Hold(wiring.Component):
-    """Keeps a signal for at least ``frames`` frames.
+    """A pulse stretcher: it keeps a signal for at least ``frames`` frames.
 
     Members
     -------

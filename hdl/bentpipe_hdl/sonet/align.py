@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 
 __all__ = ["LOF_FRAMES", "LOS_PER_SECOND", "SEF_FRAMES", "Aligner", "dark_bytes", "dark_words", "los_words"]
 
@@ -22,17 +22,17 @@ DARK_BYTES = 8
 
 
 def dark_words(geometry):
-    """Words of zeros, of at least ``DARK_BYTES`` together, that stop cells."""
+    """Return the number of words of zeros, of at least ``DARK_BYTES`` together, that stop cells."""
     return -(-DARK_BYTES // geometry.width)
 
 
 def dark_bytes(geometry):
-    """Zero bytes, wherever in a word they begin, that stop cells: 0.9 us at most."""
+    """Return the number of zero bytes, wherever in a word they begin, that stop cells: 0.9 us at most."""
     return (dark_words(geometry) + 1) * geometry.width - 1
 
 
 def los_words(geometry):
-    """Words of zeros that declare LOS: 20 us, rounded up."""
+    """Return the number of words of zeros that declare LOS: 20 us, rounded up."""
     return -(-geometry.words_per_second // LOS_PER_SECOND)
 
 
@@ -43,7 +43,7 @@ class _State(enum.Enum, shape=unsigned(2)):
 
 
 class Aligner(wiring.Component):
-    """Finds A1A1A1A2A2A2 at any bit offset and gives words that begin where frames begin.
+    """The frame aligner: it finds A1A1A1A2A2A2 at any bit offset, and puts out words that begin where frames begin.
 
     Latency 1 clock, plus the alignment's shift of up to one word.
 
@@ -100,8 +100,8 @@ class Aligner(wiring.Component):
         m.d.sync += older.eq(window[bits:])
 
         # Data path: `width` + 1 bytes from the shift on, then the shift within bytes.
-        by_bytes = settled(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
-        by_bits = settled(Signal(3))
+        by_bytes = rarely_changes(Signal(range(width)))  # of a line that begins at a byte, as in a simulation
+        by_bits = rarely_changes(Signal(3))
         span = Signal(8 * (width + 1))
         aligned = Signal(bits)
         two = Cat(window[-2 * bits :])
@@ -132,9 +132,9 @@ class Aligner(wiring.Component):
         last_word = (n + 2) // width
         so_far = Signal()
         match, checking = Signal(), Signal()
-        state = settled(Signal(_State), _State.FRAME.value)
+        state = rarely_changes(Signal(_State), _State.FRAME.value)
         for signal in (self.lof, self.los, self.dark):
-            settled(signal)
+            rarely_changes(signal)
         bad = Signal(range(SEF_FRAMES))
         once = Signal()  # one good pattern since the last loss
         m.d.comb += [self.in_frame.eq(state == _State.FRAME), self.sef.eq(~self.in_frame)]
@@ -168,7 +168,7 @@ class Aligner(wiring.Component):
                         m.d.sync += state.eq(_State.HUNT)
 
         # Search
-        hits = settled(Signal(bits))
+        hits = rarely_changes(Signal(bits))
         with m.If(state == _State.HUNT):
             tail = window[-8 * search_bytes :]
             order = Signal(8 * search_bytes)  # bits as they came
@@ -213,7 +213,7 @@ class Aligner(wiring.Component):
 
         # LOS
         limit = los_words(g)
-        run = settled(Signal(range(limit + 1)))
+        run = rarely_changes(Signal(range(limit + 1)))
         with m.If((self.line == 0) | ~self.signal):
             with m.If(run != limit):
                 m.d.sync += run.eq(run + 1)

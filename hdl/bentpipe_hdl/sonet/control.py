@@ -28,7 +28,7 @@ WAITING = 16
 """Cells that wait at an end of a line, at most."""
 
 FOREVER = (1 << 32) - 1
-"""Of the registers ``loss``."""
+"""Value of the registers ``loss`` for a loss without end."""
 
 WAITING_MOVES = 16
 """Pointer movements that wait for their time."""
@@ -37,10 +37,10 @@ AFTER_RESET = {"sef": 1, "lop_p": 1}
 """Defects that stand after reset: frame and pointer are still to be found."""
 
 STOPPING = ("los", "sef", "lof", "ais_l", "ais_p", "lop_p", "uneq_p", "ocd")
-"""Defects while which cells don't arrive."""
+"""Defects while which cells do not arrive."""
 
 DRIFT_PER_PPM = 13136.56
-"""Of the register ``drift``."""
+"""Value of the register ``drift`` for 1 ppm."""
 
 
 class SonetSettings(Settings):
@@ -54,7 +54,7 @@ class SonetSettings(Settings):
         default=(False, False), description="zeros on the line from end 0 to end 1, and back", json_schema_extra=IN_RUN
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
-        default=0.0, description="how much slower the payload's clock is at end 0 than the line's, and faster at end 1"
+        default=0.0, description="offset of the payload's clock from the line's: slower at end 0, faster at end 1"
     )
 
 
@@ -75,7 +75,7 @@ TERMINAL = RegisterMap(
         ),
         Register(
             "changed", 0x01, "Defects that were raised or cleared.", "ro", len(ALARMS), fields=_DEFECTS, reset=None,
-            on_write="ones written are taken away",
+            on_write="ones clear their bits",
         ),
         Register("interrupt_mask", 0x02, "Bits of `changed` that raise `irq`.", width=len(ALARMS), fields=_DEFECTS),
         Register(
@@ -88,49 +88,49 @@ TERMINAL = RegisterMap(
                 reg.Field("in_frame", 31),
             ),
         ),
-        Register("latch", 0x04, "Copies the counters and clears them.", "wo", on_write="any value"),
+        Register("latch", 0x04, "Command to copy the counters and clear them.", "wo", on_write="any value"),
         Register(
-            "mode", 0x08, "What is done by itself.", width=12, reset=0b11,
+            "mode", 0x08, "Automatic actions and expected traces.", width=12, reset=0b11,
             fields=(
                 reg.Field("auto_rdi", 0, text="send RDI-L and RDI-P (1 after reset)"),
                 reg.Field("auto_rei", 1, text="send REI-L and REI-P (1 after reset)"),
                 reg.Field("tim_s", 2, text="compare J0"),
                 reg.Field("tim_p", 3, text="compare J1"),
-                reg.Field("j0_sent_form", 4, 2, "0 one byte, 1 sixteen, 2 sixty-four"),
-                reg.Field("j1_sent_form", 6, 2, "the same"),
-                reg.Field("j0_form", 8, 2, "the same, expected"),
-                reg.Field("j1_form", 10, 2, "the same, expected"),
+                reg.Field("j0_sent_form", 4, 2, "form of the J0 sent: 0 one byte, 1 sixteen, 2 sixty-four"),
+                reg.Field("j1_sent_form", 6, 2, "form of the J1 sent, likewise"),
+                reg.Field("j0_form", 8, 2, "form of the expected J0, likewise"),
+                reg.Field("j1_form", 10, 2, "form of the expected J1, likewise"),
             ),
         ),
         Register(
-            "force", 0x09, "Wrong on purpose, as long as set.", width=len(FORCE),
+            "force", 0x09, "Errors inserted on purpose while their bits are set.", width=len(FORCE),
             fields=tuple(reg.Field(name, k, text=text) for k, (name, text) in enumerate(FORCE.items())),
         ),
-        Register("hec_mask", 0x0A, "Added to the HEC of each cell sent.", width=8),
-        Register("c2_expected", 0x0B, "Signal label that is right; 13 hex after reset.", width=8, reset=0x13),
+        Register("hec_mask", 0x0A, "Mask that is added to the HEC of each cell sent.", width=8),
+        Register("c2_expected", 0x0B, "Expected signal label; 13 hex after reset.", width=8, reset=0x13),
         Register(
             "drift", 0x0C,
-            "How much slower the path's clock is than the line's: units of N bytes a frame, in 2**-24, signed 24 bits; "
+            "Delay of the path's clock against the line's: N bytes a frame, in units of 2**-24, signed 24 bits; "
             "1 ppm is 13136.56.",
             width=24,
         ),
         Register(
             "move", 0x0D,
-            "One pointer movement: jump, else increment, else decrement. They wait for their time, up to "
-            f"{WAITING_MOVES} of them; what comes then is refused, and counted.",
+            "Request of a pointer movement: jump, else increment, else decrement. Up to "
+            f"{WAITING_MOVES} requests wait for their time; further ones are refused and counted.",
             "wo",
             fields=(
                 reg.Field("increment", 0), reg.Field("decrement", 1),
                 reg.Field("jump", 2, text="to `target`, with NDF"), reg.Field("target", 16, 10),
             ),
-            on_write="the movement is asked for",
+            on_write="the movement is requested",
         ),
         Register(
-            "moves", 0x0E, "What became of `move`.", "ro",
+            "moves", 0x0E, "Waiting and refused requests of `move`.", "ro",
             fields=(reg.Field("waiting", 0, 5), reg.Field("refused", 16, 16, "wraps")),
         ),
         Register(
-            "trace", 0x10, "Writes a byte of a trace message.", "wo",
+            "trace", 0x10, "Byte of a trace message.", "wo",
             fields=(
                 reg.Field("byte", 0, 8), reg.Field("index", 8, 6),
                 reg.Field("message", 16, 2, "0 J0 sent, 1 J1 sent, 2 J0 expected, 3 J1 expected"),
@@ -163,26 +163,33 @@ def sonet_registers(*, sts: int = 3) -> RegisterMap:
     for k in range(2):
         base, to = 0x0100 + 0x80 * k, f"{k}{1 - k}"
         ways += [
-            Register(f"random_{to}", base, "random errors on", width=1),
+            Register(f"random_{to}", base, "random errors enabled", width=1),
             Register(f"mantissa_{to}", base + 0x01, "scale of the gaps between errors", width=24),
-            Register(f"shift_{to}", base + 0x02, "scale of the gaps, binary places", width=6),
-            Register(f"gap_{to}", base + 0x04, "good bits before the next error", "wo", GAP_BITS, unit="bits"),
-            Register(f"state_{to}", base + 0x06, "state of the generator, not 0", "wo", 64),
-            Register(f"burst_{to}", base + 0x08, "inverts so many", width=16, unit="words"),
+            Register(f"shift_{to}", base + 0x02, "scale of the gaps between errors, binary places", width=6),
             Register(
-                f"flip_{to}", base + 0x09, "inverts a bit of the frame when it passes",
-                fields=(reg.Field("bit", 0, 16, "0 the first of the word on the line"), reg.Field("word", 16, 16)),
+                f"gap_{to}", base + 0x04, "bits without errors before the next error",
+                "wo", GAP_BITS, unit="bits",
+            ),
+            Register(f"state_{to}", base + 0x06, "state of the generator, not 0", "wo", 64),
+            Register(f"burst_{to}", base + 0x08, "words to be inverted", width=16, unit="words"),
+            Register(
+                f"flip_{to}", base + 0x09, "bit of the frame that is inverted when it passes",
+                fields=(
+                    reg.Field("bit", 0, 16, "bit in the word; 0 is the first one on the line"),
+                    reg.Field("word", 16, 16),
+                ),
             ),
             Register(
-                f"loss_{to}", base + 0x0A, "zeros for so many: loss of signal; all ones: until it is written again",
+                f"loss_{to}", base + 0x0A, "words of zeros: loss of signal; all ones: until it is written again",
                 unit="words",
             ),
             Register(
-                f"slip_{to}", base + 0x0B, "late by so many, less than a word", width=(word_bits - 1).bit_length(),
+                f"slip_{to}", base + 0x0B, "bits by which the line is late, less than a word",
+                width=(word_bits - 1).bit_length(),
                 unit="bits",
             ),
-            Register(f"error_bits_{to}", base + 0x10, "inverted one by one", "ro", unit="bits"),
-            Register(f"hit_words_{to}", base + 0x11, "changed by any of this", "ro", unit="words"),
+            Register(f"error_bits_{to}", base + 0x10, "bits inverted one by one", "ro", unit="bits"),
+            Register(f"hit_words_{to}", base + 0x11, "words changed by any of these", "ro", unit="words"),
         ]  # fmt: skip
     return RegisterMap(
         "sonet",
@@ -190,16 +197,16 @@ def sonet_registers(*, sts: int = 3) -> RegisterMap:
         2,
         {"sts": sts},
         (
-            Register("queued", 0x0080, "that wait at an end", "ro", count=2, unit="cells"),
-            Register("sent", 0x0082, "sent by an end", "ro", count=2, unit="cells"),
-            Register("landed", 0x0084, "sent by an end half a frame ago and before", "ro", count=2, unit="cells"),
+            Register("queued", 0x0080, "cells that wait at an end", "ro", count=2, unit="cells"),
+            Register("sent", 0x0082, "cells sent by an end", "ro", count=2, unit="cells"),
+            Register("landed", 0x0084, "cells sent by an end half a frame ago and before", "ro", count=2, unit="cells"),
             Register(
-                "received", 0x0086, "received by an end, corrected ones included", "ro", count=2, unit="cells"
+                "received", 0x0086, "cells received by an end, with corrected ones", "ro", count=2, unit="cells"
             ),
-            Register("errored", 0x0088, "received by an end with a wrong header", "ro", count=2, unit="cells"),
-            Register("full", 0x008A, f"that found {WAITING} waiting", "ro", unit="cells"),
-            Register("hec", 0x008B, "that came in with hec_error, dropped", "ro", unit="cells"),
-            Register("under_way", 0x008C, "received that leave in the next tick", "ro", width=1, unit="cells"),
+            Register("errored", 0x0088, "cells received by an end with a wrong header", "ro", count=2, unit="cells"),
+            Register("full", 0x008A, f"cells that found {WAITING} waiting", "ro", unit="cells"),
+            Register("hec", 0x008B, "cells dropped, as they arrived with hec_error", "ro", unit="cells"),
+            Register("under_way", 0x008C, "cells received that leave in the next tick", "ro", width=1, unit="cells"),
             *ways,
         ),
         {"end0": (0x1000, TERMINAL), "end1": (0x2000, TERMINAL)},
@@ -246,24 +253,25 @@ class SonetDriver(Driver):
         return [getattr(self.csr, f"{name}_{way}{1 - way}") for way in range(2)]
 
     def latch(self) -> None:
-        """Both terminals copy their counters and clear them, at the line's next word (463 ns)."""
+        """Make both terminals copy their counters and clear them, at the line's next word (463 ns)."""
         for end in self._ends:
             end.latch = 0
 
     def terminal(self, end: int) -> dict[str, int]:
-        """What the registers of an end (0 or 1) say, by name; the counters are those of the last :meth:`latch`."""
+        """Return the registers of the terminal at an end (0 or 1) by name; counters have the values of the last
+        :meth:`latch`."""
         return {r.name: self._ends[end].get(r) for r in TERMINAL.registers if r.access != "wo"}
 
     def lose_signal(self, way: int, words: int) -> None:
-        """Zeros on the line from end ``way`` for so many words (2.16 million a second)."""
+        """Send zeros on the line from end ``way`` for so many words (2.16 million a second)."""
         self._put("loss", way, words)
 
     def burst(self, way: int, words: int) -> None:
-        """All bits inverted on the line from end ``way`` for so many words, at most 65535."""
+        """Invert all bits on the line from end ``way`` for so many words, at most 65535."""
         self._put("burst", way, words)
 
     def slip(self, way: int, bits: int) -> None:
-        """From now on the line from end ``way`` is so many bits late, less than a word of 3N bytes."""
+        """Delay the line from end ``way`` by so many bits, less than a word of 3N bytes, from now on."""
         self._put("slip", way, bits)
 
     def invert(self, way: int, bit: int) -> None:
@@ -282,7 +290,10 @@ class SonetDriver(Driver):
         self._put("flip", way, word << 16 | place)
 
     def counters(self) -> dict[str, Any]:
-        """``drop_line`` are cells lost between the ends, without those of the last half frame (62 us)."""
+        """Return the line's counters by name.
+
+        ``drop_line`` are cells lost between the ends, without those of the last half frame (62 us).
+        """
         csr = self.csr
         found: dict[str, Any] = {
             name: getattr(csr, name)[:] for name in ("queued", "sent", "landed", "received", "errored")
@@ -301,8 +312,11 @@ class SonetDriver(Driver):
         yield Balance("cells received = cells out", sum(now["received"]) + errored, cells_out + now["under_way"])
 
     def wonders(self) -> Iterator[str]:
-        """Cells lost or made up without an error on the line and without a defect that stops cells, in words: there
-        are to be none."""
+        """Yield a text for cells that were lost or made without an error on the line and without a defect that stops
+        cells.
+
+        In a correct line there are none.
+        """
         now, stopping = self.counters(), sum(1 << k for k, alarm in enumerate(ALARMS) if alarm.name in STOPPING)
         for way in range(2):
             far = 1 - way

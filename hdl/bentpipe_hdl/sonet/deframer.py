@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.sim_hints import rarely_changes, usually
 from bentpipe_hdl.sonet.align import Aligner
 from bentpipe_hdl.sonet.bip import FrameParity, fold, ones, total
 from bentpipe_hdl.sonet.delineation import State
@@ -11,13 +12,13 @@ from bentpipe_hdl.sonet.demapper import CellDemapper
 from bentpipe_hdl.sonet.pointer import ConcatenationIndicator, PathState, PointerInterpreter, PointerState
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import RECEIVED
-from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["Deframer"]
 
 
 class Deframer(wiring.Component):
-    """Aligns, descrambles, checks the parities, follows the pointer, and takes the cells out of the SPE.
+    """The deframer: it aligns, descrambles, checks the parities, follows the pointer, and takes the cells out of the
+    SPE.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class Deframer(wiring.Component):
         column = Signal(range(g.row_words))
         with m.If(aligner.column == g.toh_words - 1), m.If(aligner.row == 0):
             m.d.comb += key.preset.eq(1)
-        plain = Signal()  # a word that isn't scrambled
+        plain = Signal()  # a word that is not scrambled
         with m.If(aligner.column < g.toh_words), m.If(aligner.row == 0):
             m.d.comb += plain.eq(1)
         with m.If(plain):
@@ -135,7 +136,7 @@ class Deframer(wiring.Component):
         with m.Else():
             m.d.sync += word.eq(aligner.word ^ key.key)
         m.d.sync += [row.eq(aligner.row), column.eq(aligner.column)]
-        toh_word = steady(Signal())
+        toh_word = usually(Signal())
         # A row's first words: until its overhead has been looked at, and the parities of row 4 have been counted.
         with m.If(aligner.column < g.toh_words):
             m.d.sync += [toh_word.eq(1), self.early.eq(1)]
@@ -147,9 +148,9 @@ class Deframer(wiring.Component):
         for signal in (
             self.early, self.row_strobe, self.parity_strobe, self.pointer_strobe, self.path_strobe, self.b3_strobe,
         ):  # fmt: skip
-            steady(signal)
+            usually(signal)
         for signal in (self.positive, self.negative, self.new_pointer, self.ndf):
-            settled(signal)
+            rarely_changes(signal)
         m.d.comb += [
             parity.word.eq(word),
             parity.start.eq((row == 0) & (column == 0)),
@@ -163,16 +164,16 @@ class Deframer(wiring.Component):
         return m
 
     def _transport(self, m, g, word, row, column, toh_word, parity):
-        """Collect a row's transport overhead and hand it out in the clock of ``row_strobe``."""
+        """Collect a row's transport overhead and put it out in the clock of ``row_strobe``."""
         n = g.n
         received = self.received
         toh = Signal(24 * n)
         with m.If(toh_word):
             m.d.sync += toh.eq(Cat(toh, word)[-24 * n :])
-        full = steady(Signal())  # `toh` is complete
+        full = usually(Signal())  # `toh` is complete
         lead = [toh[8 * n * k : 8 * n * k + 8] for k in range(3)]
         b1, b2 = Signal(8), Signal(8 * n)
-        counting = steady(Signal())
+        counting = usually(Signal())
         first = Signal()  # a whole frame has been seen in frame
         taken = {  # row: what is taken from it
             0: [received.j0.eq(lead[2])],
@@ -213,8 +214,8 @@ class Deframer(wiring.Component):
         # The ones of B2 in three steps: a byte, eight bytes, all.
         some = [Signal(4, name=f"ones{k}") for k in range(n + 1)]
         more = [Signal(7, name=f"sum{k}") for k in range(-(-n // 8))]
-        second = steady(Signal())
-        third = steady(Signal())
+        second = usually(Signal())
+        third = usually(Signal())
         with m.If(self.early):
             m.d.sync += [second.eq(counting & first & self.in_frame), third.eq(second)]
             with m.If(counting):
@@ -233,7 +234,7 @@ class Deframer(wiring.Component):
             m.submodules[f"indicator{k}"] = indicator
             m.d.comb += [indicator.strobe.eq(path.strobe), path.states[k].eq(indicator.following)]
         at = 0 if g.wide else n // g.width  # word that has H2
-        strobe, missed = steady(Signal()), steady(Signal())
+        strobe, missed = usually(Signal()), usually(Signal())
         have = strobe if g.wide else Signal()
         no_line = self.los | self.lof
         with m.If(self.early):
@@ -241,7 +242,7 @@ class Deframer(wiring.Component):
             m.d.sync += [have.eq(there & (self.in_frame | no_line)), missed.eq(there & (~self.in_frame | no_line))]
         late_missed = missed
         if not g.wide:
-            late_missed = steady(Signal())
+            late_missed = usually(Signal())
             with m.If(self.early):
                 m.d.sync += late_missed.eq(missed)
         m.d.comb += [interpreter.strobe.eq(strobe), interpreter.missed.eq(late_missed)]
@@ -303,7 +304,7 @@ class Deframer(wiring.Component):
         bits = 8 * width
         norm = path.state == PointerState.NORM
         late = Signal(bits)
-        late_toh = steady(Signal())
+        late_toh = usually(Signal())
         m.d.sync += [late.eq(word), late_toh.eq(toh_word)]
         unit = Signal(10)  # of `late`, counted from H3
         with m.If(interpreter.strobe):
@@ -319,7 +320,7 @@ class Deframer(wiring.Component):
         next_column = Signal(range(g.spe_words))
         emit = Signal()
         begin, as_expected = Signal(), Signal()  # an SPE begins in the emitted word; where the one before ends
-        coming = steady(Signal())  # an SPE begins in the next word to be emitted (wide words)
+        coming = usually(Signal())  # an SPE begins in the next word to be emitted (wide words)
         m.d.sync += valid.eq(emit)
         with m.If(emit):
             m.d.sync += [next_column.eq(next_column + 1), edge.eq((next_column == 0) | begin)]
@@ -330,7 +331,7 @@ class Deframer(wiring.Component):
 
         # The SPE's place is known from the next J1 after H1 and H2 that confirm the pointer: after a new alignment, and
         # after frames that were out of frame or without a line.
-        located, placed = settled(Signal(), 1), settled(Signal(), 1)
+        located, placed = rarely_changes(Signal(), 1), rarely_changes(Signal(), 1)
         whole = Signal()  # the sum of the SPE's words began with a J1
         with m.If(begin):
             m.d.sync += [placed.eq(1), next_row.eq(0), next_column.eq(1), cut.eq(~as_expected)]
@@ -348,7 +349,7 @@ class Deframer(wiring.Component):
             at, coming_at = Signal(2), Signal(2)  # the unit with which rows begin; with which that SPE begins
             now = Signal()  # J1 is in the word that is emitted with the one that came
             spe_rows = Signal(3)  # of `spe`: units with which a row begins
-            skip = settled(Signal())  # the first unit of the word is stuff
+            skip = rarely_changes(Signal())  # the first unit of the word is stuff
             with m.If(coming & emit):  # another one may follow at once, see below
                 m.d.sync += coming.eq(0)
             with m.If(interpreter.strobe):
@@ -460,8 +461,8 @@ class Deframer(wiring.Component):
         b3 = Signal(8)
         b3_bad = Signal(8)
         known = Signal()
-        counting = steady(Signal())
-        after = steady(Signal(2))  # the clocks after a row's first word
+        counting = usually(Signal())
+        after = usually(Signal(2))  # the clocks after a row's first word
         with m.If(after != 0):
             m.d.sync += [self.path_strobe.eq(0), self.b3_strobe.eq(0), counting.eq(0), after.eq(after - 1)]
             with m.If(counting):
@@ -493,7 +494,7 @@ class Deframer(wiring.Component):
             self._rows_of_a_word(m, g, spe, spe_rows, valid & edge, demapper, byte, front, back)
             # The second row that begins in a word is that of a new SPE: its J1 follows a clock later.
             two = Signal()
-            later, later_byte = steady(Signal()), Signal(8)
+            later, later_byte = usually(Signal()), Signal(8)
             m.d.comb += two.eq(spe_rows & (spe_rows - 1) != 0)
             with m.If(valid & edge & two):
                 m.d.sync += [later.eq(1), sum_.eq(back), known.eq(0), whole.eq(placed)]

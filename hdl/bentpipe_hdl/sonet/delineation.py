@@ -19,7 +19,8 @@ CELL = 53
 
 
 def _syndrome_masks():
-    """For each bit of the syndrome, the bits that count in a 40-bit header with its first byte in the low bits."""
+    """Return a mask for each bit of the syndrome: the bits that count in a 40-bit header, first byte in the low
+    bits."""
     masks = []
     for k in range(8):
         bits = [i for i in range(40) if SYNDROMES[i] >> k & 1]  # bit 0: last of the HEC

@@ -5,17 +5,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.functions import computed
+from bentpipe_hdl.sim_hints import rarely_changes
 from bentpipe_hdl.sonet.delineation import CELL, Delineation, State, octets_reversed, syndrome_of
 from bentpipe_hdl.sonet.scrambler import payload_delay
-from bentpipe_hdl.steady import settled
 
 __all__ = ["CellDemapper"]
 
 
 class CellDemapper(wiring.Component):
-    """Finds the cells in words of payload, checks and corrects headers, descrambles, drops idle and unassigned cells.
+    """The cell demapper: it delineates cells, checks and corrects headers, descrambles, and drops idle and unassigned
+    cells.
 
-    HUNT tests every byte position. A cell comes out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
+    HUNT tests every byte position. A cell arrives out 2 clocks (wide) or 7 clocks (narrow) after the word with its last
     byte.
 
     Parameters
@@ -60,9 +61,9 @@ class CellDemapper(wiring.Component):
         width = g.width
         size = CELL - 1 + width
         m.submodules.automaton = automaton = Delineation()
-        settled(automaton.state.as_value(), State.SYNC.value)
+        rarely_changes(automaton.state.as_value(), State.SYNC.value)
         for signal in (self.hec_error, self.corrected):
-            settled(signal)
+            rarely_changes(signal)
         m.d.comb += [self.state.eq(automaton.state), automaton.lost.eq(self.lost)]
         word, push, short = self.word, self.push, self.short
         if not g.wide:
@@ -140,10 +141,10 @@ class CellDemapper(wiring.Component):
         header is that which was found, and no confirmation of itself."""
         width = self._geometry.width
         size = CELL - 1 + width
-        fresh = settled(Signal(range(width + 1)))
+        fresh = rarely_changes(Signal(range(width + 1)))
         since = Signal(range(width + 1))
-        hits = settled(Signal(width))
-        skip = settled(Signal())
+        hits = rarely_changes(Signal(width))
+        skip = rarely_changes(Signal())
         with m.If(hunting):
             m.d.sync += hits.eq(0)
             m.d.sync += [fresh.eq(count), since.eq(count)]

@@ -4,13 +4,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.sim_hints import rarely_changes, usually
 from bentpipe_hdl.sonet.bip import FrameParity, fold
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
 from bentpipe_hdl.sonet.mapper import CellMapper
 from bentpipe_hdl.sonet.pointer import PointerGenerator
 from bentpipe_hdl.sonet.scrambler import FrameKey
 from bentpipe_hdl.sonet.tables import FORCE, FRAMER_SETTINGS
-from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["Framer", "FramerForce"]
 
@@ -19,7 +19,7 @@ FramerForce = data.StructLayout(dict.fromkeys(FORCE, 1))
 
 
 class Framer(wiring.Component):
-    """Maps cells into an SPE, the SPE by its pointer into frames, and scrambles them. One word a clock.
+    """The framer: it maps cells into an SPE, the SPE by its pointer into frames, and scrambles them. One word a clock.
 
     A byte of row 1 column 1 is on ``line`` one clock after reset. B1, B2 and B3 of the first frame are 0.
 
@@ -126,10 +126,10 @@ class Framer(wiring.Component):
         # Where the next word of the line is in the frame.
         column = Signal(range(g.row_words))
         row = Signal(4)
-        last = steady(Signal())
-        toh_word = steady(Signal(init=1))
+        last = usually(Signal())
+        toh_word = usually(Signal(init=1))
         for signal in (self.frame, self.j0_sent, self.j1_sent, self.rei_l_sent, self.rei_p_sent, self.moved):
-            steady(signal)
+            usually(signal)
         m.d.sync += toh_word.eq(last if g.wide else last | (column + 1 < g.toh_words))
         m.d.sync += last.eq(column == g.row_words - 2)
         m.d.sync += column.eq(column + 1)
@@ -233,8 +233,11 @@ class Framer(wiring.Component):
                 m.d.sync += toh.eq(toh[8 * g.width :])
 
     def _wide_spe(self, m, g, fetch, restart, unit, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``. With ``restart`` a new SPE begins with a unit
-        of that word, and what the old one had in front of it is kept: J1 may be in any unit of a word."""
+        """Make the words of the SPE, one in the clock after each ``fetch``.
+
+        With ``restart`` a new SPE begins with a unit of that word, and the part of the old SPE before it is kept: J1
+        may be in any unit of a word.
+        """
         o = self.overhead
         n, width, stuff = g.n, g.width, g.stuff_bytes
         column = Signal(range(g.spe_words), init=1)
@@ -251,7 +254,7 @@ class Framer(wiring.Component):
         m.d.sync += [self.j1_sent.eq(0), self.rei_p_sent.eq(0)]
 
         def insert(*places):
-            """Path overhead and stuff in front of units of the payload: pairs of a unit and a byte."""
+            """Insert path overhead and stuff before units of the payload, given as pairs of a unit and a byte."""
             parts, used = [], 0
             for count, (k, byte) in enumerate(places):
                 parts += [mapper.word[8 * used : 8 * (n * k - stuff * count)], byte, Const(0, 8 * (stuff - 1))]
@@ -297,8 +300,10 @@ class Framer(wiring.Component):
         return spe
 
     def _narrow_spe(self, m, g, fetch, restart, mapper):
-        """Words of the SPE: one more in the clock after each ``fetch``, after ``restart`` the one with J1. Where the
-        next word is in the SPE is kept in flags."""
+        """Make the words of the SPE, one in the clock after each ``fetch``, and the one with J1 after ``restart``.
+
+        Flags hold the place of the next word in the SPE.
+        """
         o = self.overhead
         bits = 8 * g.width
         column = Signal(range(g.spe_words), init=1)
@@ -349,7 +354,7 @@ class Framer(wiring.Component):
         return spe
 
     def _wide(self, m, g, row, column, toh_word, pointer, mapper):
-        """A frame's words of 3N bytes."""
+        """Make a frame in words of 3N bytes."""
         n, width = g.n, g.width
         toh = self._toh
         word = Signal(8 * width)
@@ -357,13 +362,13 @@ class Framer(wiring.Component):
         into_h3 = Signal()
         hold = Signal(16 * n)  # units of the SPE's last word that are still to be sent
         held = Signal(2)
-        stuff = settled(Signal())  # the word begins with a unit of stuff
+        stuff = rarely_changes(Signal())  # the word begins with a unit of stuff
         # A new SPE begins after so many more units of the old one, from the word that is fetched next on.
         fetch, restart, unit = Signal(), Signal(), Signal(2)
-        waiting = settled(Signal(init=1))  # for the first SPE, too
+        waiting = rarely_changes(Signal(init=1))  # for the first SPE, too
         left = Signal(10, init=(self._pointer - 522) % (LAST_POINTER + 1))
         spe = self._wide_spe(m, g, fetch, restart, unit, mapper)
-        empty = settled(Signal(init=1))  # there is no SPE's word yet
+        empty = rarely_changes(Signal(init=1))  # there is no SPE's word yet
         with m.If(empty):
             m.d.comb += fetch.eq(1)
             m.d.sync += empty.eq(0)
@@ -413,7 +418,7 @@ class Framer(wiring.Component):
         return word
 
     def _narrow(self, m, g, row, column, toh_word, pointer, mapper):
-        """A frame's words of N/3 bytes or less. ``fetch`` and ``restart`` are decided on a clock ahead."""
+        """Make a frame in words of N/3 bytes or less; ``fetch`` and ``restart`` are decided a clock ahead."""
         width, words = g.width, g.words_per_unit
         toh = self._toh
         word = Signal(8 * width)
@@ -424,7 +429,7 @@ class Framer(wiring.Component):
         # A new SPE's first word is fetched while the last word of the unit before its place is sent.
         at_once = self._pointer == 522  # the place is the frame's first one outside the overhead
         fetch, restart = Signal(), Signal(init=at_once)
-        waiting = settled(Signal(init=not at_once))  # for the first SPE, too
+        waiting = rarely_changes(Signal(init=not at_once))  # for the first SPE, too
         before = Signal(10, init=(self._pointer - 1) % (LAST_POINTER + 1))
         here = Signal()
         spe = self._narrow_spe(m, g, fetch, restart, mapper)

@@ -8,10 +8,10 @@ from bentpipe_hdl.bit_errors import GAP_BITS
 from bentpipe_hdl.cell import TIME_BITS, WIDE, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.link.gap import Gap, inject, xorshift
+from bentpipe_hdl.sim_hints import branch_first, rarely_changes
 from bentpipe_hdl.sonet.control import WAITING, sonet_registers
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import decides, settled
 
 __all__ = ["LineErrors", "SonetLine"]
 
@@ -22,7 +22,7 @@ def _in_order(word):
 
 
 class LineErrors(wiring.Component):
-    """Inverts bits of a line, takes its signal away and makes it late. Latency 1 clock.
+    """The errors of a line: inverted bits, loss of signal, and delay by bits. Latency 1 clock.
 
     Random errors are a countdown of good bits to the next one (:class:`~bentpipe_hdl.link.gap.Gap`), at any rate from
     1e-3 to 1e-15. A word gets ``ERRORS_A_WORD`` of them at most, the next hits the first bit of the next word: at 1e-3,
@@ -41,7 +41,7 @@ class LineErrors(wiring.Component):
     word : In(range(frame_words))
         Which word of the frame ``i`` is.
     random : In(1), mantissa : In(24), shift : In(6)
-        Random errors, their rate as of :func:`~bentpipe_hdl.link.gap.scale_of`.
+        Random errors, their rate as for :func:`~bentpipe_hdl.link.gap.scale_of`.
     rate_start : In(1)
         The rate was written: one word passes without random errors, then a gap drawn at the new rate begins, unless
         ``gap_start`` comes before that.
@@ -98,8 +98,8 @@ class LineErrors(wiring.Component):
         left, noise = Signal(GAP_BITS), Signal(64, init=1)
         burst, loss, flipping = Signal(16), Signal(32), Signal()
         at_random, at_place, hit = Signal(), Signal(), Signal()
-        busy, starts = settled(Signal()), Signal()  # something may happen to the line
-        redraw = settled(Signal())
+        busy, starts = rarely_changes(Signal()), Signal()  # something may happen to the line
+        redraw = rarely_changes(Signal())
         m.submodules.first_gap = first = Gap()
         m.d.comb += [first.mantissa.eq(self.mantissa), first.shift.eq(self.shift)]
         m.d.comb += starts.eq(self.burst_start | self.flip_start | self.loss_start)
@@ -181,7 +181,7 @@ class LineErrors(wiring.Component):
 class SonetLine(wiring.Component):
     """A line as a node of a network: two terminals and the bytes between them, both ways.
 
-    End 0 and end 1 are the ports. A cell that comes in at a port is framed there and comes out at the other one, with
+    End 0 and end 1 are the ports. A cell that arrives at a port is framed there and comes out at the other one, with
     ``hec_error`` where its header had an error that could not be corrected. Up to
     ``sonet.control.WAITING`` cells wait for the line at each end; there is no propagation delay.
 
@@ -190,9 +190,9 @@ class SonetLine(wiring.Component):
     reset ``START`` frames pass, a word a clock, until both ends are in service (``idle`` is low).
 
     **Account.** Cells that come in wait, are sent, or are dropped for ``FULL`` or ``HEC``; cells that go out were
-    received, rightly or in error. What was sent and isn't received is under way or lost; what was sent half a frame ago
-    (``LANDED``) isn't under way any more. As on a real line nobody can tell whether a header in error was a cell's or
-    that of an idle one.
+    received, rightly or in error. What was sent and is not received is under way or lost; what was sent half a frame
+    ago (``LANDED``) is not under way any more. As on a real line nobody can tell whether a header in error was a cell's
+    or that of an idle one.
 
     **Registers.** Its own at 0x0000, the terminals' (``sonet.control.TERMINAL``) at 0x1000 and 0x2000. What
     hits the line from end 0 to end 1 is set at 0x0100, the other way at 0x0180.
@@ -242,11 +242,11 @@ class SonetLine(wiring.Component):
         m.submodules.end0, m.submodules.end1 = ends
         m.submodules.way0, m.submodules.way1 = ways
 
-        word, waiting = decides(Signal(), 0), Signal()
+        word, waiting = branch_first(Signal(), 0), Signal()
         due, part, asked = Signal(TIME_BITS), Signal(range(self.WORDS)), Signal(TIME_BITS)
         following = Signal(TIME_BITS)
-        tick, now = self.time.tick, self.time.now
-        starting = settled(Signal(range(self.START * geometry.frame_words + 1), init=self.START * geometry.frame_words))
+        tick, now, start = self.time.tick, self.time.now, self.START * geometry.frame_words
+        starting = rarely_changes(Signal(range(start + 1), init=start))
         with m.If(tick):
             with m.If(due <= now):
                 m.d.comb += word.eq(1)
@@ -357,7 +357,10 @@ class SonetLine(wiring.Component):
         return m
 
     def _registers(self, m, ends, ways):
-        """Return the bus: the node's own map, which is returned, and the terminals' behind their pages."""
+        """Connect the bus to the node's own map and to the terminals', behind their pages.
+
+        Return the node's own map.
+        """
         bus = CsrSignature().create()
         csr = CsrMap(m, bus, self.registers)
         page = self.csr.addr[12:]
@@ -380,7 +383,7 @@ class SonetLine(wiring.Component):
                 name = f"{part}_{to}"
                 setting = csr.setting(name)
                 if part in ("random", "slip"):
-                    settled(setting)
+                    rarely_changes(setting)
                 else:
                     strobe = Signal(name=f"{name}_written")
                     csr.on_write(name, strobe)

@@ -84,7 +84,7 @@ An experiment with SONET lines runs once more with lines of cells, and reports t
 
 
 def _alarms() -> str:
-    """Return what follows the table of alarms."""
+    """Return the text that follows the table of alarms."""
     return f"""\
 LOS and LOF clear the other alarms of line and section. Those and AIS-L make the pointer interpreter see all ones, and
 thus AIS-P, which clears the path's alarms. An RDI stays for at least 20 frames. No cells come

@@ -15,7 +15,7 @@ IDLE = Const((1 << 384) | int("6a" * 48, 16), 416)
 
 
 class CellMapper(wiring.Component):
-    """Serialises cells into words of payload, with HEC and payload scrambler; sends an idle cell where none waits.
+    """The cell mapper: it serialises cells into words of payload, with HEC and payload scrambler, and sends idle cells.
 
     The cell after the one on the line is always prepared already, so a cell leaves one to two cell times after it was
     taken. Throughput is that of the payload: one cell in ``53 / width`` words.
@@ -95,7 +95,7 @@ class CellMapper(wiring.Component):
         return m
 
     def _wide(self, m, load, cell, history, first, second):
-        """The cell on the line and the next one as one number, of which a word is chosen."""
+        """Choose words of one number that holds the cell on the line and the next one."""
         g, width = self._geometry, self._geometry.width
         header, check = Signal(32), Signal(8)
         plain, before, payload = Signal(384), Signal(48), Signal(384)
@@ -129,7 +129,8 @@ class CellMapper(wiring.Component):
                 m.d.sync += at.eq(after - CELL)
 
     def _narrow(self, m, load, cell, history, first, second):
-        """A shift register of the cell on the line, behind it the next one, and words ahead of the reader."""
+        """Shift words out of a register that holds the cell on the line, followed by the next one; some words are
+        made ahead."""
         ahead = self._ahead(m, load, cell, history, second)
         width = self._geometry.width
         # Of the shift register `left` bytes are still to be sent. No wide register hangs on `pull`.
@@ -164,7 +165,7 @@ class CellMapper(wiring.Component):
             m.d.sync += ahead_words[k].eq(Mux(self.pull, move[k], stay[k]))
 
     def _ahead(self, m, load, cell, history, second):
-        """Return the next cell, which is not needed for some clocks: a part of it is scrambled in each."""
+        """Return the next cell, which is needed only some clocks later: a part of it is scrambled in each of them."""
         ahead = Signal(424, init=second)
         with m.If(load):
             m.d.sync += ahead.eq(Cat(octets_reversed(cell[384:]), Const(0, 8), cell[:384]))

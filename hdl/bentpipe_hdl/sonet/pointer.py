@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_hdl.sim_hints import rarely_changes
 from bentpipe_hdl.sonet.bip import ones
 from bentpipe_hdl.sonet.geometry import LAST_POINTER
-from bentpipe_hdl.steady import settled
 
 __all__ = [
     "D_BITS",
@@ -33,7 +33,7 @@ def _minus_one(pointer):
 
 
 class PointerGenerator(wiring.Component):
-    """Decides once a frame what H1 and H2 say.
+    """The pointer generator: it decides once a frame on H1 and H2.
 
     Movements are spaced by three frames without one, whatever is asked for. The path's clock may differ from the
     line's: ``drift`` is added once a frame, and each whole unit of the sum asks for a movement.
@@ -151,7 +151,7 @@ class PointerState(enum.Enum, shape=unsigned(2)):
 
 
 class PointerInterpreter(wiring.Component):
-    """Follows H1 and H2 of each frame, those of the first STS-1.
+    """The pointer interpreter: it follows H1 and H2 of each frame, those of the first STS-1.
 
     It begins in LOP. The offset is known in NORM only: in LOP and AIS any offset in range is a new one.
 
@@ -212,8 +212,8 @@ class PointerInterpreter(wiring.Component):
             Signal(name=name) for name in ("ais", "norm", "flag", "inc", "dec", "bad", "other")
         )
         third = Signal()
-        settled(self.state.as_value(), PointerState.NORM.value)
-        settled(self.sure, 1)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.sure, 1)
         m.d.comb += [self.following.eq(self.state), self.confirmed.eq(self.sure & ~self.missed)]
         with m.If(self.strobe & (norm | self.jump)):
             m.d.comb += self.confirmed.eq(1)
@@ -285,7 +285,8 @@ class PointerInterpreter(wiring.Component):
 
 
 class ConcatenationIndicator(wiring.Component):
-    """Follows what the second and the further STS-1 of an STS-Nc have for H1 and H2: 1001xx11 11111111.
+    """The interpreter of concatenation indicators: H1 and H2 of all STS-1 but the first in an STS-Nc, 1001xx11
+    11111111.
 
     The states are CONC (NORM), LOPC and AISC. It begins in LOPC; 3 indications in a row lead to CONC, 3 words of all
     ones to AISC, 8 words that are neither from CONC and from AISC to LOPC.
@@ -315,14 +316,14 @@ class ConcatenationIndicator(wiring.Component):
 
     @staticmethod
     def classify(h1, h2):
-        """``(conc, ais)`` of two bytes, as values."""
+        """Return ``(conc, ais)`` of two bytes, as values."""
         ones = h2.all() & h1[:2].all()
         return ones & (h1[4:] == 0b1001), ones & h1[2:].all()
 
     def elaborate(self, platform):
         m = Module()
         again, run = Signal(), Signal(3)
-        settled(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
         m.d.comb += self.following.eq(self.state)
         with m.If(self.strobe):
             m.d.comb += [
@@ -372,7 +373,7 @@ class PathState(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        settled(self.state.as_value(), PointerState.NORM.value)
+        rarely_changes(self.state.as_value(), PointerState.NORM.value)
         with m.If(self.strobe):
             m.d.sync += self.state.eq(PointerState.LOP)
             for state in (PointerState.NORM, PointerState.AIS):

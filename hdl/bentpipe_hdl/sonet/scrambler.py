@@ -87,8 +87,11 @@ class FrameKey(wiring.Component):
 
 
 def payload_delay(before, data):
-    """``data``'s bits delayed by 43 in the order of transmission, the first of them from ``before`` (48 bits: the six
-    bytes sent before ``data``, the last of them on top)."""
+    """Return the bits of ``data`` delayed by 43 in the order of transmission.
+
+    The first of them are from ``before`` (48 bits): the six bytes sent before ``data``, the last of them in the high
+    bits.
+    """
     size = len(data) // 8
     whole = Cat(before, data)[: 8 * (size + 6)]
     low = Const(int.from_bytes(b"\x07" * size, "little"), 8 * size)
@@ -107,9 +110,10 @@ def _delay_block(before, bits):
 
 
 def scramble_payload(m, before, payload, name="scrambled"):
-    """The x^43+1 scrambled form of a payload or a part of it, in blocks of five octets (40 bits are within the delay).
+    """Return the x^43+1 scrambled form of a payload or a part of it.
 
-    ``before`` is as for :func:`payload_delay`. The result is as long as ``payload``.
+    It is made in blocks of five octets, as 40 bits are within the delay. ``before`` is as for :func:`payload_delay`.
+    The result is as long as ``payload``.
     """
     history, out = before, []
     for start in range(0, len(payload), 40):

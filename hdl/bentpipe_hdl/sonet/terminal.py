@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.csr import CsrMap, CsrSignature
+from bentpipe_hdl.sim_hints import rarely_changes, usually
 from bentpipe_hdl.sonet.alarms import Defects, Hold, LineAlarms, PathAlarms, Persistence
 from bentpipe_hdl.sonet.control import AFTER_RESET, TERMINAL, WAITING_MOVES
 from bentpipe_hdl.sonet.deframer import Deframer
@@ -12,7 +13,6 @@ from bentpipe_hdl.sonet.delineation import State
 from bentpipe_hdl.sonet.framer import Framer, FramerForce
 from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS, FRAMER_SETTINGS, RECEIVED
 from bentpipe_hdl.sonet.trace import TraceForm, TraceReceiver, TraceSender
-from bentpipe_hdl.steady import settled, steady
 
 __all__ = ["SonetTerminal", "Termination"]
 
@@ -150,10 +150,10 @@ class Termination(wiring.Component):
         # What is slow is looked at with the overhead only, about once a row and direction, and when LOS or OCD changes;
         # with narrow words a clock late, so that nothing hangs on the framer and the deframer.
         news, slow = Signal(), Signal()
-        was_sef, was_sync, sync = settled(Signal(init=1)), settled(Signal(), 1), Signal()
-        steady(self.poll)
+        was_sef, was_sync, sync = rarely_changes(Signal(init=1)), rarely_changes(Signal(), 1), Signal()
+        usually(self.poll)
         for signal in (self.defects, rx.stop):
-            settled(signal)
+            rarely_changes(signal)
         m.d.comb += [
             sync.eq(rx.state == State.SYNC),
             news.eq(rx.row_strobe | rx.path_strobe | framer.frame | (rx.los ^ self.defects.los) | (sync ^ was_sync)),
@@ -328,11 +328,11 @@ class Termination(wiring.Component):
         return m
 
     def _rei(self, m, most, strobe, errors, sent, value):
-        """Adds up error counts and hands on at most ``most`` of them a time."""
+        """Add up error counts, and report at most ``most`` of them at a time."""
         most = min(most, (1 << len(value)) - 1)
         pending = Signal(len(value) + 4)
         portion = Signal(len(value))  # of `pending`, once that is no longer `changed`
-        changed, adding = steady(Signal()), steady(Signal())
+        changed, adding = usually(Signal()), usually(Signal())
         added = Signal(len(errors))
         with m.If(sent):
             m.d.sync += [value.eq(portion), pending.eq(pending - portion), changed.eq(1)]
@@ -396,7 +396,7 @@ class SonetTerminal(wiring.Component):
         reset["c2_expected"] = TERMINAL["c2_expected"].reset
         overhead = {name: value for name, (_, value) in FRAMER_SETTINGS.items()}
         s = Signal(Settings, init={"overhead": overhead, **reset})
-        force = settled(Signal(FramerForce))
+        force = rarely_changes(Signal(FramerForce))
         m.d.comb += [core.settings.eq(s), core.settings.force.eq(force)]
         csr = CsrMap(m, self.csr, TERMINAL)
 
@@ -405,7 +405,7 @@ class SonetTerminal(wiring.Component):
         moves = memory.Memory(shape=13, depth=WAITING_MOVES, init=[])
         m.submodules.moves = moves
         put_move, next_move = moves.write_port(), moves.read_port(domain="comb")
-        level, refused = settled(Signal(range(WAITING_MOVES + 1))), Signal(16)
+        level, refused = rarely_changes(Signal(range(WAITING_MOVES + 1))), Signal(16)
         asks, moved = Signal(), Signal()
         m.d.comb += [put_move.data.eq(Cat(w_data[:3], w_data[16:26])), core.target.eq(next_move.data[3:])]
         with m.If(level != 0):
@@ -421,10 +421,10 @@ class SonetTerminal(wiring.Component):
                 m.d.sync += put_move.addr.eq(put_move.addr + 1)
         with m.If(asks ^ moved):
             m.d.sync += level.eq(Mux(asks, level + 1, level - 1))
-        latch = settled(Signal())
+        latch = rarely_changes(Signal())
         m.d.comb += core.latch.eq(latch)
         table = Signal(18)
-        table_write = settled(Signal())
+        table_write = rarely_changes(Signal())
         m.d.comb += [
             core.table_data.eq(table[:8]),
             core.table_address.eq(table[8:14]),
@@ -442,7 +442,7 @@ class SonetTerminal(wiring.Component):
         changed = Signal(len(ALARMS))
         mask = Signal(len(ALARMS))
         defects = core.defects.as_value()
-        look = steady(Signal())
+        look = usually(Signal())
         fresh = defects ^ before
         with m.If(look):
             m.d.sync += [

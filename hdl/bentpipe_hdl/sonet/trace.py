@@ -5,7 +5,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.steady import steady
+from bentpipe_hdl.sim_hints import usually
 
 __all__ = ["TRACE_MESSAGES", "TraceForm", "TraceReceiver", "TraceSender", "trace_message"]
 
@@ -46,13 +46,13 @@ def trace_message(text, length):
 
 
 def _is_last(index, form):
-    """The byte at ``index`` is the last one of its message, or behind it."""
+    """Return whether the byte at ``index`` is the last one of its message, or after it."""
     short = index[:4].all() | index[4:].any()
     return Mux(form == TraceForm.LONG, index.all(), (form != TraceForm.SHORT) | short)
 
 
 class TraceSender(wiring.Component):
-    """Gives the bytes of a message one after the other.
+    """The sender of a trace message, byte by byte.
 
     Members
     -------
@@ -82,7 +82,7 @@ class TraceSender(wiring.Component):
         get = memory.read_port(domain="comb")
         put = memory.write_port()
         byte = Signal(8, init=self._first)
-        stale = steady(Signal())
+        stale = usually(Signal())
         m.d.comb += [
             get.addr.eq(index),
             put.addr.eq(self.address),
@@ -99,7 +99,7 @@ class TraceSender(wiring.Component):
 
 
 class TraceReceiver(wiring.Component):
-    """Finds the start of the messages and compares them with an expected one.
+    """The receiver of trace messages: it finds their start and compares them with an expected one.
 
     Members
     -------
@@ -134,7 +134,7 @@ class TraceReceiver(wiring.Component):
         put = memory.write_port()
         # A byte's way: it is kept; its place in the message is found; it is compared; the message so far is judged; a
         # message that ends counts.
-        at = steady(Signal(4))
+        at = usually(Signal(4))
         byte = Signal(8)
         index = Signal(6)  # of the byte that came last
         ends, wrong, differs = Signal(), Signal(), Signal()

@@ -101,7 +101,7 @@ class SwitchSettings(Settings):
     )
     fair_share: Annotated[float, NUMBER.within(0.01, 8.0, name="factor")] = Field(
         default=0.8,
-        description="policies `selective` and `fba`: Z, by which a VC's equal share of what is queued is multiplied",
+        description="factor Z of a VC's equal share of the queue, for the policies `selective` and `fba`",
         json_schema_extra=IN_RUN,
     )
     vc_minimum: Annotated[int, CELLS] = Field(
@@ -115,11 +115,15 @@ class SwitchSettings(Settings):
     processing_delay_ps: Annotated[int, TIME.within(0, "10 ms")] = Field(
         default=5_000_000, description="time from a cell's arrival to its queue"
     )
-    credits: CreditSettings | None = Field(default=None, description="VCs send to it only what it has places for")
+    credits: CreditSettings | None = Field(
+        default=None, description="credits: VCs send to the switch only cells for which it has places"
+    )
 
-    oam: OamSwitchSettings | None = Field(default=None, description="of the VCs through it; `{}`: as by default")
+    oam: OamSwitchSettings | None = Field(
+        default=None, description="OAM functions for the VCs through the switch; `{}`: the defaults"
+    )
     histograms: HistogramSettings | None = Field(
-        default=None, description="of queues and delays, by port and by VC; `{}`: as they are by default"
+        default=None, description="histograms of queues and delays, by port and by VC; `{}`: the defaults"
     )
 
     @model_validator(mode="after")
@@ -147,32 +151,36 @@ class SwitchSettings(Settings):
 
 
 class PortSettings(Settings):
-    """What an output port of a switch has beside its rate."""
+    """Settings of a switch's output port, beside its rate."""
 
-    reactive: ReactiveSettings | None = Field(default=None, description="its capacity follows its queue")
+    reactive: ReactiveSettings | None = Field(
+        default=None, description="load-reactive port: its capacity follows its queue"
+    )
     frames: FramesName | None = Field(
-        default=None, description="cells begin in slots of a frame: 12 in 125 us and a trailer, the PLCP of a DS-3"
+        default=None, description="frames in whose slots cells begin: 12 in 125 us and a trailer, the PLCP of a DS-3"
     )
     queue_limit: QueueLimitSize | None = Field(
-        default=None, description="packets queued for it from which on it takes no other; no limit unless given"
+        default=None, description="packets queued for the port from which on it accepts no others; default: no limit"
     )
     red: RedSettings | None = Field(default=None, description="random early detection, on packets")
-    scheduler: Scheduler | None = Field(default=None, description="instead of the switch's")
+    scheduler: Scheduler | None = Field(default=None, description="scheduler of the port; default: the switch's")
     epd_threshold: Annotated[int, CELLS.within(1, 32768)] | None = Field(
         default=None,
-        description="cells queued for it from which on EPD refuses frames to it, as by the switch's buffer",
+        description="cells queued for the port from which on EPD refuses frames to it, as by the switch's buffer",
     )
     efci_threshold: Annotated[int, CELLS.within(1, 32768)] | None = Field(
-        default=None, description="cells queued for it from which on user cells to it are marked by EFCI"
+        default=None, description="cells queued for the port from which on user cells to it are marked by EFCI"
     )
 
 
 class VcSettings(Settings):
-    """What a VC may have of a switch."""
+    """Settings of a VC at its switches."""
 
     hints: ClassVar = _HINTS
 
-    policy: Policy | None = Field(default=None, description="instead of the switches'", json_schema_extra=IN_RUN)
+    policy: Policy | None = Field(
+        default=None, description="discard policy of the VC; default: the switches'", json_schema_extra=IN_RUN
+    )
     limit: Annotated[int, CELLS.within(0, 65535)] = Field(
         default=0,
         description="cells that the VC may have queued in a switch; 0: the switches' `vc_limit`",
@@ -180,31 +188,35 @@ class VcSettings(Settings):
     )
     epd_threshold: Annotated[int, CELLS.within(0, 65535)] | None = Field(
         default=None,
-        description="EPD by the VC's own queue from here on; by the switch's buffer unless given",
+        description="cells in the VC's own queue from which on EPD refuses frames; default: EPD by the switch's buffer",
         json_schema_extra=IN_RUN,
     )
     weight: Annotated[int, COUNT.within(1, MOST_WEIGHT)] = Field(
-        default=1, description="cells that it sends in a turn where ports are `weighted`", json_schema_extra=IN_RUN
+        default=1, description="cells that the VC sends in a turn, at `weighted` ports", json_schema_extra=IN_RUN
     )
     priority: Annotated[int, COUNT.within(0, PRIORITIES - 1)] = Field(
-        default=0, description="at each port VCs of a higher priority go first", json_schema_extra=IN_RUN
+        default=0,
+        description="priority: at each port VCs of a higher priority are served first",
+        json_schema_extra=IN_RUN,
     )
     service_rate_bps: Annotated[int, RATE.within(10_000, MAX_RATE_BPS)] | None = Field(
         default=None,
-        description="cell rate at ports with `virtual-clock`; default: the rest",
+        description="cell rate at ports with `virtual-clock`; default: an equal part of the rest",
         json_schema_extra=IN_RUN,
     )
     minimum: Annotated[int, CELLS.within(0, 32768)] | None = Field(
-        default=None, description="cells that it may always have queued; the switches' `vc_minimum` unless given"
+        default=None, description="cells that the VC may always have queued; default: the switches' `vc_minimum`"
     )
     efci_threshold: Annotated[int, CELLS.within(1, 65535)] | None = Field(
-        default=None, description="cells of its queue from which on it is marked by EFCI", json_schema_extra=IN_RUN
+        default=None,
+        description="cells in the VC's queue from which on its user cells are marked by EFCI",
+        json_schema_extra=IN_RUN,
     )
-    police: PoliceSettings | None = Field(default=None, description="the contract that it is held to")
-    shape: ShapeSettings | None = Field(default=None, description="the contract that its cells are held back to")
+    police: PoliceSettings | None = Field(default=None, description="contract by which the VC is policed")
+    shape: ShapeSettings | None = Field(default=None, description="contract to which the VC is shaped")
     oam: OamSettings | None = Field(
         default=None,
-        description="what switches do with OAM cells of it and of the VC the other way, and which they send",
+        description="OAM functions of switches for the VC and the VC in the opposite direction",
     )
     credits: Annotated[int, CELLS.within(1, MOST_SHARE)] | None = Field(
         default=None, description="cells of each switch's buffer reserved for the VC, also the most in flight to it"
@@ -219,11 +231,11 @@ class VcSettings(Settings):
         return self
 
     def named_switches(self) -> list[str]:
-        """Return the switches that settings name, which the VC's path has to pass."""
+        """Return the switches that the settings name; the VC's path has to pass them."""
         return [each.at for each in (self.police, self.shape) if each is not None and each.at is not None]
 
     def of_switch(self, name: str, *, first: bool) -> VcSettings:
-        """Return what of it is a switch's with this name, the first or another one of the VC's path."""
+        """Return the settings for the switch with this name, which is the first or another one of the VC's path."""
         not_here = {
             key: None
             for key, given in (("police", self.police), ("shape", self.shape))
@@ -278,8 +290,10 @@ class SwitchVc:
     leaf: int | None = None
 
     def policy(self, switch: SwitchSettings) -> Policy:
-        """Return what it is to be discarded by: what the switch has for all, unless it has its own; by cells, where
-        there is nothing to discard or are no frames."""
+        """Return the VC's discard policy: its own, or else the switch's for all VCs.
+
+        A VC with credits, a virtual path, and the VC that ends one have "tail" instead of the switch's.
+        """
         by_cells = self.credits_in or self.vpc or self.ends_path
         return self.settings.policy or ("tail" if by_cells else switch.policy)
 
@@ -291,7 +305,7 @@ class SwitchVc:
 
 
 def options_for(setup: Setup) -> int:
-    """Return the options that a switch with these settings is built with, as its shape has them."""
+    """Return the options with which a switch of these settings is built, as the shape's word."""
     return sum(option.wanted(setup) << option.bit for option in OPTIONS)
 
 
@@ -411,7 +425,7 @@ class SwitchDriver(Driver):
         }
 
     def sample(self) -> dict[str, dict[int, int]]:
-        """Return what its options record as time goes: values by port, by the names of their series."""
+        """Return the options' values to be recorded over time: by port, by the names of their series."""
         return {name: value for option in self.options for name, value in option.sample(self.csr, self._setup).items()}
 
     def account(self, cells_in: int, cells_out: int) -> Iterator[Balance]:
@@ -425,17 +439,17 @@ class SwitchDriver(Driver):
         yield Balance("queued = sent + still queued", accepted, departed + now["occupancy"])
         yield Balance("cells sent or flushed + made = cells out", departed + made, cells_out + now["flushed"])
 
-    def counted(self, number: int) -> tuple[int, int]:
+    def vc_counters(self, number: int) -> tuple[int, int]:
         return self.csr.map["accepted"].addr + number, self.csr.map["departed"].addr + number
 
     def buffered(self) -> int:
         return self.csr.map["occupancy"].addr
 
-    def copied(self) -> tuple[int, int]:
+    def replication_counter(self) -> tuple[int, int]:
         return self.csr.map["copies_waiting"].addr, 0
 
-    def told(self) -> Iterator[tuple[str, int, int]]:
+    def ledger_counts(self) -> Iterator[tuple[str, int, int]]:
         now = self.counters()
         for k, reason in enumerate(REASONS):
             for vc, count in enumerate(now[f"drop_{reason}"]):
-                yield f"cells of VC {vc} told as dropped ({reason})", 64 * vc + k, count
+                yield f"cells of VC {vc} dropped ({reason}) = reported to the ledger", 64 * vc + k, count

@@ -15,7 +15,7 @@ from amaranth.hdl import Cat, Mux, Signal, Value
 from amaranth.lib import wiring
 
 from bentpipe_hdl.cell import CellHeader
-from bentpipe_hdl.steady import decides
+from bentpipe_hdl.sim_hints import branch_first
 from bentpipe_hdl.switch.core.core import Core
 from bentpipe_hdl.switch.core.vc_table import VcField
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
@@ -103,13 +103,13 @@ class ArrivingCell:
 
     @property
     def state(self) -> Any:
-        """What plugins keep of the cell's VC (``vc_fields`` written as "state")."""
+        """Return the state that plugins keep of the cell's VC (``vc_fields`` written as "state")."""
         return self.core.vc_table.a_state
 
     def refuse(self, objects: Value, held: str, *, reason: str, keeps: VcField, state: Value) -> None:
         """Refuse the cell where ``objects`` is high: plugins behind do not see it, and no state of the VC changes but
         ``keeps``, which becomes ``state``. ``held`` is the name of the pipeline register behind ``objects``."""
-        settled = self.core.build.slot.settle(objects, held)
+        settled = self.core.build.slot.pipe(objects, held)
         self.admissible, self.passes = self.admissible & ~objects, self.passes & ~settled
         self._refusals.append((objects, settled, REASONS.index(reason), keeps.name, state))
 
@@ -225,7 +225,7 @@ def arrive(core: Core, plugins: Sequence[Any]) -> ArrivingCell:
     came = Signal(name="arrival")
     with m.If(slot.commit), m.If(present):
         m.d.comb += came.eq(1)
-    with slot.only(came):
+    with slot.gate_when(came):
         found, found_vc = core.lookup.find(arrival.header, arrival.port)
         cell = ArrivingCell(
             core=core, now=core.build.now, present=present, header=arrival.header, port=arrival.port,
@@ -242,22 +242,22 @@ def arrive(core: Core, plugins: Sequence[Any]) -> ArrivingCell:
         _identify(cell)
     for plugin in plugins:
         plugin.claim(m, cell)
-    admissible, dropped = cell.admissible, slot.settle(core.admission.drop, "drop_held")
+    admissible, dropped = cell.admissible, slot.pipe(core.admission.drop, "drop_held")
     for plugin in plugins:
         plugin.check(m, cell)
     _admit(cell, admissible, *cell.verdict(dropped))
     _enqueue(cell)
-    decides(known_arrival, 1, seldom=0)
-    decides(cell.enqueue, 2, seldom=0)
+    branch_first(known_arrival, 1, seldom=0)
+    branch_first(cell.enqueue, 2, seldom=0)
     return cell
 
 
 def _identify(cell: ArrivingCell) -> None:
-    """Whose cell is it? One made in the switch brings its VC with it."""
+    """Find the VC of the cell; a cell made in the switch brings its VC with it."""
     m, slot, injection, arrival = cell.core.build.m, cell.core.build.slot, cell.core.injection, cell.core.arrival
     if injection:
         cell.found, cell.found_vc = cell.found | injection.inside, Mux(injection.inside, injection.vc, cell.found_vc)
-    found, found_vc = slot.settle(cell.found, "found"), slot.settle(cell.found_vc, "found_vc")
+    found, found_vc = slot.pipe(cell.found, "found"), slot.pipe(cell.found_vc, "found_vc")
     m.d.comb += [cell.vc.eq(found_vc), cell.known.eq(found & ~arrival.hec_error & cell.policy.enabled)]
 
 
@@ -300,9 +300,9 @@ def _enqueue(cell: ArrivingCell) -> None:
     """Append the cell to its VC's queue."""
     core, m, slot = cell.core, cell.core.build.m, cell.core.build.slot
     buffer, table, empty = core.buffer, core.vc_table, Signal(name="empty")
-    with slot.only(cell.arrival):
+    with slot.gate_when(cell.arrival):
         m.d.comb += [
-            empty.eq(slot.settle(cell.queue_empty, "empty_held")),
+            empty.eq(slot.pipe(cell.queue_empty, "empty_held")),
             cell.length.eq(table.a_arrival.accepted - table.a_departure.departed),
         ]
     with m.If(cell.enqueue), m.If(empty):
@@ -338,8 +338,8 @@ def leave(arriving: ArrivingCell, plugins: Sequence[Any]) -> LeavingCell:
     _dequeue(cell, arriving)
     _schedule(cell, arriving)
     _send(cell)
-    decides(cell.serve, 0)
-    decides(more, 4)
+    branch_first(cell.serve, 0)
+    branch_first(more, 4)
     return cell
 
 
@@ -348,12 +348,12 @@ def _dequeue(cell: LeavingCell, arriving: ArrivingCell) -> None:
     core, m, slot = cell.core, cell.core.build.m, cell.core.build.slot
     buffer, table, rates, flushes = core.buffer, core.vc_table, core.port_rate_scheduler, Signal(name="flushes")
     enabled, may_dequeue = table.d_policy.enabled, rates.may_serve
-    with slot.only(cell.serve):
+    with slot.gate_when(cell.serve):
         m.d.comb += [
             cell.gone.eq(~enabled if cell.message is None else ~enabled & ~cell.message),
             cell.goes_on_at.eq(Mux(cell.gone, cell.port, table.d_policy.port)),
         ]
-    same = slot.settle(arriving.vc == cell.vc, "same_vc")
+    same = slot.pipe(arriving.vc == cell.vc, "same_vc")
     with m.If(cell.dequeue):
         with m.If(cell.gone):
             m.d.comb += flushes.eq(1)
@@ -375,7 +375,7 @@ def _dequeue(cell: LeavingCell, arriving: ArrivingCell) -> None:
 
 
 def _schedule(cell: LeavingCell, arriving: ArrivingCell) -> None:
-    """Tell the scheduler of VCs and that of ports what joins and what goes on."""
+    """Connect the schedulers of VCs and ports to the VCs that join and continue."""
     build, scheduler, rates = cell.core.build, cell.core.scheduler, cell.core.port_rate_scheduler
     build.m.d.comb += [
         scheduler.port.eq(cell.port),

@@ -13,7 +13,6 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS, WIDE, check_width, earlier, node_members
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.control import switch_registers
 from bentpipe_hdl.switch.core.core import Build, Core
 from bentpipe_hdl.switch.core.port_rate_scheduler import COMMIT
@@ -21,11 +20,12 @@ from bentpipe_hdl.switch.options import options_of
 from bentpipe_hdl.switch.options.plugin import Plugins
 from bentpipe_hdl.switch.path import CellPath, arrive, leave
 from bentpipe_hdl.switch.registers import REASON_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Switch"]
 
 SETTINGS = ("capacity", "epd_threshold", "clp_threshold", "processing_delay", "nni", "user_capacity")
-"""Of the core, as registers: parts and plugins are built with them."""
+"""Settings of the core, which are registers: parts and plugins are built with them."""
 
 
 class Switch(wiring.Component):
@@ -52,7 +52,7 @@ class Switch(wiring.Component):
     the periods sees to it that all ports together have no more than a cell a tick. A cell leaves at the earliest in
     the tick after it came in. Times are compared modulo half their range.
 
-    **Set-up and tear-down.** A VC's queue, counters and frame state start anew when its ``VC_POLICY`` is written with
+    **Set-up and tear-down.** A VC's queue, counters and frame state start again when its ``VC_POLICY`` is written with
     ``enabled`` 0: what it has queued then leaves the buffer in its port's turns, one cell a tick, without going out
     (``FLUSHED``). A new ``port`` holds for all cells that are queued from then on, and for those queued already from
     the VC's next turn on.
@@ -141,7 +141,7 @@ class Switch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=COMMIT)
+        slot = TickSchedule(m, self.time, self.width, commit=COMMIT)
         csr = CsrMap(m, self.csr, self.registers)
         settings = {name: csr.setting(name) for name in SETTINGS}
         build = Build(m, slot, csr, self.time.now, self.width, self.vcs, self.cells, self.ports, settings)

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, due_tick
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 from .cells import STAMP_BITS
 from .generator import COUNT_BITS
@@ -27,12 +27,12 @@ NEXT = 9
 
 
 def classes_of(vcs: int) -> int:
-    """Return how many classes the histogram of delays has: all are cleared while the node's tables are."""
+    """Return the number of classes of the delay histogram: all are cleared while the node's tables are."""
     return min(512, 8 * vcs)
 
 
 class TestCellAnalyser(wiring.Component):
-    """Judges each test cell in the tick after that in which it came, by its sequence number and CRC-16.
+    """The analyser of test cells: it judges a cell in the tick after its arrival, by its sequence number and CRC-16.
 
     E is the next number that is expected, u the cells with a wrong CRC since the last one that was right. A cell with
     the number SN and d = SN - E, modulo 2**32:
@@ -50,7 +50,7 @@ class TestCellAnalyser(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
         Of the node.
 
@@ -61,12 +61,12 @@ class TestCellAnalyser(wiring.Component):
     clearing, clear : In
         While ``clearing`` is high, class ``clear`` becomes 0.
     asked : In
-        In the clock in which software writes ``known``: it starts anew. Counters go on.
+        In the clock in which software writes ``known``: it starts again. Counters go on.
     known, first : In
         E is ``first`` at the start; else the first cell with a right CRC says it.
     size, limit, class_width : In
     valid, good, number, stamp, came : In
-        As of :class:`.receiver.TestCellReceiver`.
+        As for :class:`.receiver.TestCellReceiver`.
     errored, lost, … : Out
         ``CELLS`` and ``EVENTS``.
     delay_sum, delay_min, delay_max, reference : Out
@@ -80,7 +80,7 @@ class TestCellAnalyser(wiring.Component):
 
     __test__ = False
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot, self.classes = slot, classes_of(vcs)
         super().__init__(
             {
@@ -120,7 +120,7 @@ class TestCellAnalyser(wiring.Component):
         self._block = SimpleNamespace(errored=Signal(17), lost=Signal(17), misinserted=Signal(32))
         self._has_reference = Signal()
         classes, counted = slot.store("classes", 32, self.classes, block=True), Signal()
-        with slot.only(self.valid):
+        with slot.gate_when(self.valid):
             found = self._place(m, slot)
             blocks = self._blocks(m, slot, found)
             delay = self._delay(m, slot, classes)
@@ -160,15 +160,15 @@ class TestCellAnalyser(wiring.Component):
 
     @staticmethod
     def _stages(m, slot):
-        """Return ``stage(value, name)``, which is :meth:`~bentpipe_hdl.slot.Slot.settle`, and ``named(value, name)``.
-        Both give a signal: what is no signal is built again wherever it is used."""
+        """Return ``stage(value, name)``, which is :meth:`~bentpipe_hdl.tick_schedule.TickSchedule.pipe`, and
+        ``named(value, name)``. Both give a signal: what is no signal is built again wherever it is used."""
 
         def named(value, name):
             signal = Signal.like(value, name=name)
             m.d.comb += signal.eq(value)
             return signal
 
-        return (named if slot.wide else slot.settle), named
+        return (named if slot.wide else slot.pipe), named
 
     def _start(self, m):
         m.d.sync += [
@@ -184,7 +184,7 @@ class TestCellAnalyser(wiring.Component):
         ]
 
     def _place(self, m, slot):
-        """Return where the cell is in the sequence, and what the gap before it held."""
+        """Return the position of the cell in the sequence, and the contents of the gap before it."""
         stage, named = self._stages(m, slot)
         ahead = stage((self.number - self._expected)[:32], "ahead")
         agrees = stage(self._has_candidate & (self.number == self._candidate), "agrees")
@@ -207,8 +207,11 @@ class TestCellAnalyser(wiring.Component):
         return found
 
     def _blocks(self, m, slot, found):
-        """Return what the gap and the cell do to blocks. ``head`` cells of the gap are in the block in which it begins,
-        ``whole`` in blocks of which no cell came, ``tail`` in that of the cell."""
+        """Return the effect of the gap and the cell on blocks.
+
+        ``head`` cells of the gap are in the block in which it begins, ``whole`` in blocks without a received cell,
+        ``tail`` in the block of the cell.
+        """
         stage, named = self._stages(m, slot)
         gap, errored, kept = found.gap, found.errored, {}
         for name, part in vars(self._block).items():
@@ -279,7 +282,7 @@ class TestCellAnalyser(wiring.Component):
             m.d.sync += part.eq(Mux(blocks.crosses, Mux(blocks.closes_tail, 0, tail), Mux(blocks.closes, 0, first)))
 
     def _delay(self, m, slot, classes):
-        """Return the delay of the cell, and the class that counts it, with what it has counted so far."""
+        """Return the delay of the cell, and the class that counts it, with its present count."""
         stage, _ = self._stages(m, slot)
         below = self.classes // 4
         delay = stage((self.came - self.stamp)[:STAMP_BITS], "delay")

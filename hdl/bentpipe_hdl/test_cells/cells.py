@@ -108,7 +108,7 @@ def pack(cell: TestCell) -> bytes:
 
 
 def unpack(payload: bytes) -> TestCell:
-    """Return what a payload of 48 octets holds. Octets 8 to 45 are checked by the CRC alone.
+    """Decode a payload of 48 octets. Octets 8 to 45 are checked by the CRC alone.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def crc16_of(number, stamp):
 
 
 def _constant(bits):
-    """Return what the octets behind the stamp, the last of which is the type, add to the register."""
+    """Return what the octets after the stamp, the last of which is the type, add to the register."""
     crc = 0
     for octet in [UNUSED] * (bits // 8 - 1) + [0]:
         crc = advance(crc ^ octet << 8, 8)

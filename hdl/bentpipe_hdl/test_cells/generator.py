@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, WIDE, WORDS_A_CELL, due_tick
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 from .cells import STAMP_BITS, STAMP_FACTOR, STAMP_SHIFT, TYPE, UNUSED
 from .crc16 import crc16_of
@@ -13,14 +13,14 @@ from .crc16 import crc16_of
 __all__ = ["COUNT_BITS", "TestCellGenerator", "stamp_clock"]
 
 COUNT_BITS = 40
-"""Of counters of test cells: more than 2**32 fit, and an hour of OC-192c. They wrap."""
+"""Width of counters of test cells, enough for an hour of OC-192c. They wrap."""
 
 
-def stamp_clock(slot: Slot, now):
+def stamp_clock(slot: TickSchedule, now):
     """Return the time stamp of the present tick. Narrow: from clock 2 on."""
     product = slot.product(now, Const(STAMP_FACTOR, 32), "stamp")
     stamp = Signal(STAMP_BITS, name="stamp")
-    slot.m.d.comb += stamp.eq(slot.settle(product[STAMP_SHIFT : STAMP_SHIFT + STAMP_BITS], "stamp_now"))
+    slot.m.d.comb += stamp.eq(slot.pipe(product[STAMP_SHIFT : STAMP_SHIFT + STAMP_BITS], "stamp_now"))
     return stamp
 
 
@@ -30,7 +30,8 @@ def _octets(value):
 
 
 class TestCellGenerator(wiring.Component):
-    """Posts its VC to the pacer, which then asks for cell after cell without end; makes these cells.
+    """The generator of test cells: it posts its VC to the pacer without end, and makes a cell each time the VC is
+    chosen.
 
     A write of the setting ``run`` starts it anew: what it sends ends with one more cell, then the VC is posted again,
     and the numbers begin with ``first``. A VC on which something else is sent refuses the post: the generator does not
@@ -38,7 +39,7 @@ class TestCellGenerator(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs : int
 
     Members
@@ -70,7 +71,7 @@ class TestCellGenerator(wiring.Component):
 
     __test__ = False  # no test of pytest
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int):
         self._slot = slot
         vc = range(vcs)
         super().__init__(
@@ -133,7 +134,7 @@ class TestCellGenerator(wiring.Component):
             m.d.sync += at_once.eq(due_tick(self.now))
         m.d.comb += self.due.eq(Mux(pending, at_once, NEVER))
         if slot.wide:
-            with slot.only(self.sends & self.active):
+            with slot.gate_when(self.sends & self.active):
                 m.d.comb += self.block.eq(Cat(*_words(number, self.stamp, crc16_of(number, self.stamp))))
         else:
             m.d.comb += self.busy.eq(pending)

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import WORDS_A_CELL, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 from .cells import CRC16_BITS, PRESET, STAMP_BITS
 from .crc16 import crc16_holds, crc16_word
@@ -14,11 +14,11 @@ __all__ = ["TestCellReceiver"]
 
 
 class TestCellReceiver(wiring.Component):
-    """Keeps what a test cell holds, for the tick after that in which it came.
+    """The receiver of test cells: it keeps a cell's content for the tick after its arrival.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width : int
 
     Members
@@ -35,7 +35,7 @@ class TestCellReceiver(wiring.Component):
 
     __test__ = False
 
-    def __init__(self, slot: Slot, *, width: int):
+    def __init__(self, slot: TickSchedule, *, width: int):
         self._slot = slot
         super().__init__(
             {

@@ -14,7 +14,7 @@ from bentpipe_hdl.units import format_rate
 __all__ = ["MOST_LIMIT", "BucketSize", "Burst", "ContractSettings", "bucket_sizes", "burst_problem"]
 
 MOST_LIMIT: Final = (1 << 48) - 1
-"""Of a bucket, in units of 2**-16 ticks: 760 s."""
+"""Limit of a bucket at most, in units of 2**-16 ticks: 760 s."""
 
 
 Burst = Annotated[int, COUNT.within(1, 2**31 - 1).counting("cells")]
@@ -55,7 +55,7 @@ def bucket_sizes(
 def burst_problem(
     peak_bps: float | None, sustained_bps: float | None, burst: int | None, keys: tuple[str, str, str]
 ) -> tuple[str, str] | None:
-    """Return what is wrong with a contract's rates and burst together, as ``(key, what)``; None if nothing is.
+    """Return the fault of a contract's rates and burst in combination, as ``(key, text)``; None if there is none.
 
     ``keys`` are what they are called: peak rate, sustained rate, burst. A ``peak_bps`` of None is not known yet."""
     _, sustained_key, burst_key = keys
@@ -71,13 +71,13 @@ def burst_problem(
 
 
 class ContractSettings(Settings):
-    """What a VC may send: cells at the peak rate, and no more than a burst above the sustained one."""
+    """A VC's traffic contract: cells at the peak rate, and at most a burst above the sustained rate."""
 
     pcr_bps: Rate = Field(description="peak cell rate, bits of cells a second", json_schema_extra=IN_RUN)
     scr_bps: Rate | None = Field(default=None, description="sustained cell rate, with `mbs`", json_schema_extra=IN_RUN)
     mbs: Burst | None = Field(
         default=None,
-        description="most cells that may come at the peak rate in a row (maximum burst size)",
+        description="most consecutive cells at the peak rate (maximum burst size)",
         json_schema_extra=IN_RUN,
     )
 
@@ -92,5 +92,5 @@ class ContractSettings(Settings):
         return self
 
     def buckets(self) -> tuple[BucketSize, ...]:
-        """As the hardware has them."""
+        """Return the contract's buckets as the hardware stores them."""
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs)

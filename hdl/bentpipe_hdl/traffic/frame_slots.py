@@ -4,14 +4,14 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
 from ..cell import FRACTION_BITS, TIME_BITS
 from ..plcp import NIBBLE, SLOTS, TRAILER
-from ..slot import Slot
+from ..tick_schedule import TickSchedule
 
 __all__ = ["FrameSlots"]
 
 DUE_BITS = TIME_BITS + FRACTION_BITS
 
 LONG_AGO = 13
-"""A grid that is 2**13 ticks behind begins anew."""
+"""A grid that is 2**13 ticks behind begins again."""
 
 
 class FrameSlots:
@@ -23,7 +23,7 @@ class FrameSlots:
 
     Parameters
     ----------
-    m, slot : Module, Slot
+    m, slot : Module, TickSchedule
         What it is built in.
     name : str
         Of its registers.
@@ -35,24 +35,24 @@ class FrameSlots:
     at : Signal
         When the next slot begins: ticks with 16 fraction bits.
     reached : Value
-        It does in this tick; there from clock 1 on (narrow).
+        It does in this tick; valid from clock 1 on (narrow).
     begins : Signal
         The same, as the tick commits.
     following : Signal
-        When the slot behind that begins; there from clock 2 on (narrow).
+        When the slot behind that begins; valid from clock 2 on (narrow).
     end : Signal
         The tick in which the last bit of the slot that began last leaves.
     """
 
-    def __init__(self, m: Module, slot: Slot, name: str, now, length, cycle):
+    def __init__(self, m: Module, slot: TickSchedule, name: str, now, length, cycle):
         self.at = at = Signal(DUE_BITS, name=f"{name}_at")
         self.begins, self.following = Signal(name=f"{name}_begins"), Signal(DUE_BITS, name=f"{name}_following")
         ends_at, started = Signal(DUE_BITS, name=f"{name}_cycle_ends"), Signal(name=f"{name}_started")
         place, frame = Signal(range(SLOTS), name=f"{name}_place"), Signal(2, name=f"{name}_frame")
         framed, behind = length != 0, Signal(TIME_BITS, name=f"{name}_behind")
         m.d.comb += behind.eq(now - at[FRACTION_BITS:])
-        self.reached = slot.settle(framed & (~started | ~behind[-1]), f"{name}_reached")
-        anew = slot.settle(~started | (behind[LONG_AGO:-1].any() & ~behind[-1]), f"{name}_anew")
+        self.reached = slot.pipe(framed & (~started | ~behind[-1]), f"{name}_reached")
+        anew = slot.pipe(~started | (behind[LONG_AGO:-1].any() & ~behind[-1]), f"{name}_anew")
         with m.If(slot.commit), m.If(self.reached):
             m.d.comb += self.begins.eq(1)
         last, third = Signal(name=f"{name}_last"), Signal(name=f"{name}_third")
@@ -61,12 +61,12 @@ class FrameSlots:
         self.end, ended = Signal(TIME_BITS, name=f"{name}_end"), Signal(DUE_BITS, name=f"{name}_ended")
         here, first = Cat(Const(0, FRACTION_BITS), now), Signal(DUE_BITS, name=f"{name}_first")
         stuffs = last & Mux(third, ~early[-1], frame == 1)
-        with slot.only(self.reached):
+        with slot.gate_when(self.reached):
             m.d.comb += [
-                short.eq(slot.settle(at + length + Mux(last, TRAILER, 0), f"{name}_short_held")),
-                early.eq(slot.settle(ends_at - short - NIBBLE // 2, f"{name}_early_held")),
-                first.eq(slot.settle(here + length, f"{name}_first_held")),
-                ended.eq(Mux(anew, first, slot.settle(at + length, f"{name}_ended_held"))),
+                short.eq(slot.pipe(at + length + Mux(last, TRAILER, 0), f"{name}_short_held")),
+                early.eq(slot.pipe(ends_at - short - NIBBLE // 2, f"{name}_early_held")),
+                first.eq(slot.pipe(here + length, f"{name}_first_held")),
+                ended.eq(Mux(anew, first, slot.pipe(at + length, f"{name}_ended_held"))),
                 self.following.eq(Mux(anew, first, Mux(stuffs, short + NIBBLE, short))),
             ]
         with m.If(self.begins):

@@ -45,14 +45,14 @@ class Sizes:
 
 
 class Due(NamedTuple):
-    """What a bucket says of a cell now.
+    """A bucket's verdict on a cell that arrives now.
 
     Members
     -------
     early : Value
-        It does not conform. Narrow: there a clock after what it is made of.
+        The cell does not conform. Narrow: valid a clock after its sources.
     after : Value
-        What ``E`` becomes if it conforms. Narrow: two clocks after.
+        The new ``E`` if the cell conforms. Narrow: valid two clocks after its sources.
     """
 
     early: Value
@@ -65,7 +65,7 @@ def gcra(m, slot, name, sizes, *, now, earliest, started, increment, limit):
     Parameters
     ----------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     name : str
     sizes : Sizes
     now : Value
@@ -82,10 +82,10 @@ def gcra(m, slot, name, sizes, *, now, earliest, started, increment, limit):
     instant = Cat(Const(0, sizes.fraction), now)
     behind, start, after = (Signal(sizes.time, name=f"{name}_{part}") for part in ("behind", "start", "after"))
     m.d.comb += [behind.eq(instant - earliest), start.eq(instant - limit)]
-    early = slot.settle(started & (~behind < increment), f"{name}_early")  # it is 1 to I early
-    behind, start = slot.settle(behind, f"{name}_behind_held"), slot.settle(start, f"{name}_start_held")
+    early = slot.pipe(started & (~behind < increment), f"{name}_early")  # it is 1 to I early
+    behind, start = slot.pipe(behind, f"{name}_behind_held"), slot.pipe(start, f"{name}_start_held")
     anew, full, less = (
-        slot.settle(value, f"{name}_{part}")
+        slot.pipe(value, f"{name}_{part}")
         for part, value in (
             ("anew", ~started | (behind > limit)),
             ("full", (start + increment)[: sizes.time]),

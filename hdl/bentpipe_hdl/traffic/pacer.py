@@ -30,7 +30,7 @@ _Bucket = data.StructLayout({"time": _SIZES.time, "valid": 1})
 
 
 class LineClock(wiring.Component):
-    """When a line takes its next cell: ``period`` after the last one, or at once.
+    """The clock of a line: it sends its next cell ``period`` after the last one, or at once.
 
     Time is compared modulo its range: after 2**48 ticks of silence the line may seem busy, for the length of the
     longest period at most.
@@ -41,16 +41,16 @@ class LineClock(wiring.Component):
     period : In
         Ticks a cell, 16 fraction bits.
     free : Out
-        It takes a cell in this tick; there from clock 1 on (narrow).
+        The line takes a cell in this tick. Narrow: valid from clock 1 on.
     sends : In
-        It does, in this tick: in the same clock (wide), from clock 2 on (narrow).
+        A cell is sent in this tick: in the same clock (wide), from clock 2 on (narrow).
     soonest : Out
-        The tick, a later one, in which it takes the next one; there from clock 4 on (narrow).
+        The tick, later than this one, in which the line takes the next cell. Narrow: valid from clock 4 on.
     end : Out
-        The tick in which the last bit of the cell that was sent last leaves; narrow: there from clock 3 of that cell's
-        tick to clock 2 of the next one, at least.
+        The tick in which the last bit of the last cell sent leaves. Narrow: valid at least from clock 3 of that cell's
+        tick to clock 2 of the next cell's.
     starts : In
-        It is free from now on.
+        The line is free from now on.
     """
 
     def __init__(self, slot):
@@ -75,9 +75,9 @@ class LineClock(wiring.Component):
         m.d.comb += self.end.eq(following[FRACTION_BITS:])  # as it ends the next one may begin
         behind = (following[FRACTION_BITS:] + ~now)[:TIME_BITS]  # the next tick
         free = slot.hold(behind[AHEAD_BITS:].any(), tick, "line_free", since=1)
-        late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it isn't this tick
+        late = slot.hold(~behind.all(), tick, "line_late", since=1)  # it is not this tick
         m.d.comb += self.free.eq(free)
-        with slot.only(self.sends):
+        with slot.gate_when(self.sends):
             m.d.comb += after.eq(Mux(late, Cat(Const(0, FRACTION_BITS), now), following) + self.period)
         with m.If(slot.commit if slot.wide else slot.clock(2)), m.If(self.sends):
             m.d.sync += following.eq(after)
@@ -89,26 +89,26 @@ class LineClock(wiring.Component):
         else:
             slot.clocks.holds(then, 3)
         past = (then + ~now)[:TIME_BITS][AHEAD_BITS:].any()
-        m.d.comb += self.soonest.eq(slot.settle(Mux(past, (now + 1)[:TIME_BITS], then), "soonest_held"))
+        m.d.comb += self.soonest.eq(slot.pipe(Mux(past, (now + 1)[:TIME_BITS], then), "soonest_held"))
         with m.If(self.starts):
             m.d.sync += following.eq(Cat(Const(0, FRACTION_BITS), now))
         return m
 
 
 class FramedLine(wiring.Component):
-    """When a line takes its next cell that has places for them in frames: as a slot of :class:`.FrameSlots` begins.
+    """The clock of a line with places for cells in frames: it sends a cell as a slot of :class:`.FrameSlots` begins.
 
-    The grid goes on whether there are cells or not: the node is due for every slot. A cell goes in the tick in which
-    its slot begins, or waits for the next slot: no two slots begin within two ticks, so that no post comes between.
+    The grid continues without cells, and the node is due for every slot. A cell is sent in the tick in which its slot
+    begins, or waits for the next slot. No two slots begin within two ticks, so no post falls between them.
 
     Members
     -------
     time, free, sends, soonest, end, starts
-        As of :class:`LineClock`; a cell ends with its slot.
+        As for :class:`LineClock`; a cell ends with its slot.
     length, cycle : In
-        A slot, and three frames: ticks, 16 fraction bits.
+        Length of a slot, and of three frames: ticks, 16 fraction bits.
     due : Out
-        When the next slot begins.
+        The tick in which the next slot begins.
     """
 
     def __init__(self, slot):
@@ -134,7 +134,7 @@ class FramedLine(wiring.Component):
         begins = Mux(grid.reached, grid.following, grid.at)[FRACTION_BITS:]
         m.d.comb += [
             self.free.eq(grid.reached),
-            self.soonest.eq(slot.settle(begins, "soonest_held")),
+            self.soonest.eq(slot.pipe(begins, "soonest_held")),
             self.end.eq(grid.end),
             self.due.eq(due_tick(grid.at[FRACTION_BITS:])),
         ]
@@ -142,7 +142,7 @@ class FramedLine(wiring.Component):
 
 
 class Pacer(wiring.Component):
-    """Gives the line to the VC whose cell is due first, and moves that VC's due time on.
+    """The pacer: it gives the line to the VC whose cell is due first, and advances that VC's due time.
 
     After each cell a VC's due time moves on by its period from ``max(due, now - tolerance)``: virtual scheduling of
     GCRA (I.371). A tick sends a cell or takes a post. The VC of the next cell is chosen a tick or more ahead
@@ -158,7 +158,7 @@ class Pacer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
     sustained : bool
@@ -168,8 +168,8 @@ class Pacer(wiring.Component):
     credits : bool
         VCs may have to wait for credit (:mod:`bentpipe_hdl.nic.options.credits`).
     singles : bool
-        A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, but for one
-        that was fetched already.
+        A VC may be posted a single cell, too, whether it has a PDU or not. That goes as the VC's next cell, except for
+        one that was fetched already.
 
     Members
     -------
@@ -186,21 +186,21 @@ class Pacer(wiring.Component):
         A VC's PDU waits to be taken; ``post_fits``: it is one that can be sent.
     vc, sends, posts, accepts, changes : Out
         The tick's VC, and what happens to it: it sends the cell that was fetched; a post for it is taken, which
-        counts if it is accepted; any of both. Narrow: there from clock 1 on, the last two from clock 4 on, to the
+        counts if it is accepted; any of both. Narrow: valid from clock 1 on, the last two from clock 4 on, to the
         commit.
     last : In
         It sends the last cell of its PDU: in the same clock (wide), from clock 4 on (narrow).
     fetch, fetch_vc : Out
         This VC's cell is the next to be sent. One clock.
     end : Out
-        The tick in which the last bit of the cell that was sent last leaves, as of :class:`LineClock`.
+        The tick in which the last bit of the cell that was sent last leaves, as for :class:`LineClock`.
     due : Out
         Due tick.
     clearing, clear : In
-        As of :class:`~.tournament.Tournament`.
+        As for :class:`~.tournament.Tournament`.
     looks, look_vc, speaks, speak_vc, may, waits, wakes : In
         With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
-        tick's VC; as of :mod:`bentpipe_hdl.nic.options.credits`.
+        tick's VC; as for :mod:`bentpipe_hdl.nic.options.credits`.
     looked, spoke : Out
         The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
     post_single : In
@@ -318,7 +318,7 @@ class Pacer(wiring.Component):
             period.eq(periods.read(vc, at=1, to="tx_period")),
         ]
         start = (now - Mux(sends, self.tolerance, 0))[:KEY_TICKS]  # a cell's next is reckoned from here on
-        earliest = slot.settle(Cat(Const(0, FRACTION_BITS), start), "earliest")
+        earliest = slot.pipe(Cat(Const(0, FRACTION_BITS), start), "earliest")
         lag = Signal(KEY_BITS)
         comes, keeps, accepts, key = Signal(), Signal(), Signal(), Signal(KEY_BITS)
         after, longest = self._second(m, slot, fetched_vc, period, current) if self._sustained else (None, period)
@@ -337,14 +337,14 @@ class Pacer(wiring.Component):
         if after is not None:
             step = Mux(sends, period, 0)
             kept, anew = (
-                slot.settle((base + step)[:KEY_BITS], name) for base, name in ((leaf.key, "kept"), (earliest, "anew"))
+                slot.pipe((base + step)[:KEY_BITS], name) for base, name in ((leaf.key, "kept"), (earliest, "anew"))
             )
             first = Signal(KEY_BITS)
-            m.d.comb += [first.eq(Mux(slot.settle(keeps, "keeps"), kept, anew)), key.eq(first)]
+            m.d.comb += [first.eq(Mux(slot.pipe(keeps, "keeps"), kept, anew)), key.eq(first)]
             with m.If(sends & after.valid & ~(after.time[:KEY_BITS] - first)[KEY_BITS - 1]):
                 m.d.comb += key.eq(after.time)
         else:
-            m.d.comb += key.eq(Mux(slot.settle(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
+            m.d.comb += key.eq(Mux(slot.pipe(keeps, "keeps"), leaf.key, earliest) + Mux(sends, period, 0))
         m.d.comb += self.accepts.eq(accepts if slot.wide else slot.hold(accepts, slot.clock(3), "accepts", since=4))
         changes, changed, stays = self.changes, Signal(), ~(sends & self.last)
         if self._singles:
@@ -391,7 +391,7 @@ class Pacer(wiring.Component):
                     if self._singles:
                         m.d.sync += self.fetch_single.eq(first.marks[1])
         wait, goes, decided = (
-            slot.settle(value, f"{name}_held")
+            slot.pipe(value, f"{name}_held")
             for name, value in (("gap", gap), ("eligible", eligible), ("decides", decides))
         )
         when = _next_due(slot, line.soonest, goes, wait)
@@ -402,7 +402,7 @@ class Pacer(wiring.Component):
         return m
 
     def _single(self, m, slot, leaf, accepts):
-        """Return whether the tick's VC has something more to send: its marks say what."""
+        """Return whether the tick's VC has something more to send, by its marks."""
         sends, posts = self.sends, self.posts
         single = self.fetch_single  # until the next fetch, which comes with a cell that is sent
         after = Signal(2)
@@ -436,7 +436,7 @@ class Pacer(wiring.Component):
                 rate.eq(rates.read(sender, at=0, to="sender_rate")),
                 posted.eq(rates.read(self.vc, at=1, to="posted_rate")),
             ]
-        with slot.only(self.sends & rate.enabled):
+        with slot.gate_when(self.sends & rate.enabled):
             m.d.comb += bucket.eq(buckets.read(sender, at=0, to="sender_bucket"))
             due = gcra(
                 m, slot, "sustained", _SIZES, now=self.time.now, earliest=bucket.time, started=bucket.valid,

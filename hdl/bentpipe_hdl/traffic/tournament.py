@@ -13,13 +13,16 @@ WORD = 64
 
 
 def entry_layout(vcs, marks=0):
-    """A VC in the tournament: ``key`` is kept while it is not ``valid``, which takes no part; so are ``marks``."""
+    """Return the layout of a VC's entry in the tournament.
+
+    An entry that is not ``valid`` takes no part; it keeps its ``key`` and ``marks``.
+    """
     layout = {"key": KEY_BITS, "vc": (vcs - 1).bit_length(), "valid": 1}
     return data.StructLayout(layout | ({"marks": marks} if marks else {}))
 
 
 class Tournament(wiring.Component):
-    """Keeps the VC with the least key, exactly; one VC's key may change in a tick.
+    """The tournament: it keeps the VC with the least key, exactly; one VC's key may change in a tick.
 
     A binary tree of winners: node 1 is the root, nodes ``2n`` and ``2n + 1`` play for node ``n``, and VC ``v`` is node
     ``vcs + v``. A change replays the matches on its way to the root, whose opponents are known from the VC's number. Of
@@ -33,7 +36,7 @@ class Tournament(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
         The node's.
     vcs : int
         A power of two, 2 to 4096.
@@ -43,7 +46,7 @@ class Tournament(wiring.Component):
     Members
     -------
     vc : In
-        The VC that may change in this tick; there from clock ``ASK`` on (narrow).
+        The VC that may change in this tick; valid from clock ``ASK`` on (narrow).
     leaf : Out
         Its entry as it is: in the same clock (wide); in the clocks ``CHANGE - 1`` and ``CHANGE`` (narrow).
     change, valid, key, marks : In
@@ -160,8 +163,11 @@ class Tournament(wiring.Component):
             slot.clocks.holds(register, 0)
 
     def _level(self, m, slot, name, depth, addr, node, entry, en):
-        """A memory of nodes, read in two clocks. No node is read in the clock in which it is written, but for ones that
-        nobody wants: so the memory needs no logic for that."""
+        """Make a memory of nodes that is read in two clocks; return its data.
+
+        A node is never read in the clock in which it is written, except where the result is not used. So the memory
+        needs no logic for that case.
+        """
         m.submodules[name] = nodes = memory.Memory(shape=self.entry, depth=depth, init=[], attrs={"no_rw_check": 1})
         read, write = nodes.read_port(domain="comb"), nodes.write_port()
         fetched, there = (Signal(self.entry, name=f"{name}_{n}", reset_less=True) for n in ("read", "there"))
@@ -175,7 +181,7 @@ class Tournament(wiring.Component):
 
 
 def _copied(entry, other, vc):
-    """An entry gets what another one has, and this VC."""
+    """Return assignments that copy another entry to this one, with this VC."""
     if entry.shape() == other.shape():
         return [entry.eq(other)]
     return [

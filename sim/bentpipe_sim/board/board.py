@@ -45,7 +45,7 @@ class Ended:
     nic, vc : int
         The NIC's window, the VC there.
     status : int
-        As of :class:`~bentpipe_sim.interface.PduStatus`.
+        As for :class:`~bentpipe_sim.interface.PduStatus`.
     octets : bytes
         Of the SDU, if that is whole.
     congested : bool
@@ -74,7 +74,11 @@ class Window:
 
 @dataclass
 class _HostPort:
-    """What is known of a host port: PDUs of each VC, of which the first is on the board; its memory, a ring."""
+    """The state of a host port.
+
+    ``queues`` are the PDUs to be sent, by VC; the first of each VC is on the board. ``ring`` are the parts of the
+    board's memory in use, in order.
+    """
 
     base: int
     queues: dict[int, deque[tuple[bytes, int]]] = field(default_factory=dict)
@@ -243,7 +247,7 @@ class Board:
         port.at = (port.at + size) % all_words
 
     def run(self, until: int) -> list[Ended]:
-        """Let time pass to the end of tick ``until``; all PDUs that came meanwhile."""
+        """Run to the end of tick ``until``; return all PDUs received meanwhile."""
         found: list[Ended] = []
         while self.next_tick <= until:
             if self._most - len(self._items) < 4 + 2 * len(self._ports):
@@ -264,7 +268,7 @@ class Board:
             self._items.take(port.base | self._registers["level"].addr, share)
 
     def _took(self, answers: Iterable[tuple[int, ...]], share: int, found: list[Ended]) -> bool:
-        """Take what the host ports had, until they have nothing more; whether they had anything."""
+        """Take the received words of the host ports until they have no more; return whether they had any."""
         moved = False
         while True:
             more = False
@@ -307,7 +311,7 @@ class Board:
         del words[:at]
 
     def _sent(self, port: _HostPort, nic: int, vc: int) -> None:
-        """The PDU in work has been sent: its memory is free, and the next one is posted."""
+        """Release the memory of the PDU that has been sent, and post the next one."""
         queue = port.queues.get(vc)
         if not queue:
             raise BoardError(f"node {nic} says that a PDU of VC {vc} is sent, and it was given none")
@@ -331,5 +335,5 @@ class Board:
                 )
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         self.client.close()

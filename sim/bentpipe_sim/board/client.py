@@ -66,7 +66,7 @@ class Items:
         self._ask(TAKE, addr, most, most + 1)
 
     def run(self, until: int) -> None:
-        """Let time pass."""
+        """Add an item that runs to the end of tick ``until``."""
         self.words += (RUN << 24, until & 0xFFFFFFFF, until >> 32)
         self._reads.append((RUN, 0))
         self.answers += 2
@@ -77,12 +77,9 @@ class Items:
         self.answers += answers
 
     def parse(self, words: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return what each item but WRITE answered; of a RUN behind one that stopped ``()``, else (next tick, stopped).
+        """Return the answer of each item except WRITE.
 
-        Raises
-        ------
-        BoardError
-            The answer is not one of this list.
+        A RUN gives (next tick, stopped), or ``()`` after one that stopped.
         """
         if not words or words[0]:
             flags = words[0] if words else MALFORMED
@@ -148,7 +145,7 @@ class Client:
         raise BoardError("the board does not begin a session: another program uses it")
 
     def do(self, items: Items) -> list[tuple[int, ...]]:
-        """Have a list done; what its items answer, as of :meth:`Items.parse`.
+        """Execute a list of items, and return the answers, as :meth:`Items.parse` has them.
 
         Raises
         ------
@@ -161,7 +158,7 @@ class Client:
         return items.parse(frame[1:])
 
     def _exchange(self, words: Sequence[int], wanted: int) -> Sequence[int]:
-        """Send a frame until its answer comes."""
+        """Send a frame, repeatedly until its answer arrives; return the answer."""
         pipe, octets = self._pipe, framed(words)
         answer = words[0] >> 8 << 8 | wanted
         self._send(octets)
@@ -192,7 +189,7 @@ class Client:
                 self._send(octets)
 
     def _refused(self, frame: int) -> str:
-        """Why a board refuses."""
+        """Return the reason why a board refuses."""
         session = frame >> 16
         if session == 0:
             return "the board was reset: what it was told before is lost"
@@ -205,5 +202,5 @@ class Client:
         self.octets_out += len(octets)
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         self._pipe.close()

@@ -17,8 +17,11 @@ __all__ = ["gateware", "outdated"]
 
 @cache
 def gateware() -> str:
-    """Return twelve hexadecimal digits for the RTL of nodes and boards: for its code, whatever comments and docstrings
-    say. "" if this installation lacks the RTL of boards."""
+    """Return twelve hexadecimal digits for the RTL of nodes and boards, "" if this installation lacks the RTL of
+    boards.
+
+    They depend on the code alone, not on comments and docstrings.
+    """
     folders = [Path(spec.origin).parent for spec in map(find_spec, _PACKAGES) if spec is not None and spec.origin]
     if len(folders) < len(_PACKAGES):
         return ""
@@ -57,8 +60,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def outdated(has: str) -> str:
-    """Return what to tell of a board, or a bitstream, that was built from this RTL; "" if it is that of this software,
-    or if it is not known."""
+    """Return a line about a board or bitstream built from this RTL; "" if the RTL is this software's, or unknown."""
     mine = gateware()
     if not has or not mine or has == mine:
         return ""

@@ -28,13 +28,13 @@ __all__ = ["LockstepNetwork", "plan_of"]
 _log = logging.getLogger(__name__)
 
 _MOST_WORDS: Final = 1 << 16
-"""Of a host port's memory."""
+"""Words of a host port's memory at most."""
 _JITTER: Final = 64
 """Ticks by which cells may come closer than their line's rate."""
 
 
 def plan_of(network: Network) -> Plan:
-    """Return a board that is made for this network: its nodes in their order, and wires that are long enough.
+    """Return the plan of a board for this network: its nodes in their order, and wires that are long enough.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class LockstepNetwork(Network):
     Parameters
     ----------
     seed, engine
-        As of :class:`~bentpipe_sim.network.Network`.
+        As for :class:`~bentpipe_sim.network.Network`.
     attach : Callable
         Gets the plan of the network, and gives a board that has its nodes.
 
@@ -194,7 +194,7 @@ class LockstepNetwork(Network):
         return MismatchError(f"{text}; the board {old}: flash or rebuild" if old else text)
 
     def _follow(self, tick: int) -> None:
-        """The board comes to the end of this tick, which has passed natively."""
+        """Run the board to the end of this tick, which has passed in the native network."""
         board = self.board
         if tick < board.next_tick:
             if tick < board.next_tick - 1:
@@ -207,7 +207,7 @@ class LockstepNetwork(Network):
         for index, expected in self._expected.items():
             if expected and expected[0][0] <= tick:
                 raise self._mismatch(
-                    f"{self.nodes[index].name}: {_told(expected[0])} natively, and nothing on the board"
+                    f"{self.nodes[index].name}: {_described(expected[0])} natively, and nothing on the board"
                 )
 
     def _compare(self, ended: Ended) -> None:
@@ -215,25 +215,25 @@ class LockstepNetwork(Network):
         name, expected = self.nodes[index].name, self._expected[index]
         found = ended.tick, ended.vc, ended.status, ended.congested, ended.octets
         if not expected:
-            raise self._mismatch(f"{name}: {_told(found)} on the board, and nothing natively")
+            raise self._mismatch(f"{name}: {_described(found)} on the board, and nothing natively")
         if expected[0] != found:
-            raise self._mismatch(f"{name}: {_told(found)} on the board, and {_told(expected[0])} natively")
+            raise self._mismatch(f"{name}: {_described(found)} on the board, and {_described(expected[0])} natively")
         expected.popleft()
         self.checked += 1
 
     def verify(self) -> dict[str, int]:
-        """At the end of a run: compare all counters, and the CRCs of all cells of all outputs.
+        """Compare all counters, and the CRCs of all cells of all outputs, at the end of a run.
 
         Returns
         -------
         dict
-            How much was compared, and was the same: ``pdus`` of those that ``ended``, ``counters``, ``outputs``. Then
-            ``ticks``, ``trips`` (lists that the board did), ``repeats``.
+            Numbers of things that were compared and equal: ``pdus`` of those that ``ended``, ``counters``, ``outputs``.
+            Then ``ticks``, ``trips`` (lists that the board executed), ``repeats``.
 
         Raises
         ------
         MismatchError
-            Something is not the same.
+            Native network and board differ.
         BoardError
         """
         board = self.board
@@ -262,7 +262,7 @@ class LockstepNetwork(Network):
         }
 
     def _compare_counters(self, node: Node) -> int:
-        """Compare the words that a node's driver reads for its counters; how many there are."""
+        """Compare the words that a node's driver reads for its counters; return their number."""
         spy = _Spy(node)
         node._make_driver(spy).counters()
         base = self._place[node.index] << WINDOW_BITS
@@ -302,7 +302,7 @@ def _name_of(registers: RegisterMap, addr: int) -> str:
     return f"register {addr:#x}"
 
 
-def _told(pdu: tuple[int, int, int, bool, bytes]) -> str:
+def _described(pdu: tuple[int, int, int, bool, bytes]) -> str:
     tick, vc, status, congested, octets = pdu
     marked = ", congested" if congested else ""
     return f"a PDU of VC {vc} at tick {tick} ({PduStatus(status).name}, {len(octets)} octets{marked})"
@@ -326,13 +326,14 @@ def _swapped(octets: bytes) -> bytes:
 
 
 def placed(wanted: Plan, plan: Plan, names: list[str]) -> dict[int, int]:
-    """The window of each node of a network on a board: one with a node of the same kind and shape, whose wires are long
-    enough. Nodes with long wires choose first, and take the shortest that suffice.
+    """Return a window of the board for each node of a network: one of the same kind and shape, with long enough wires.
+
+    Nodes with long wires choose first, and take the shortest that suffice.
 
     Raises
     ------
     BoardError
-        There is none.
+        No window is free.
     """
     free = dict(enumerate(plan.nodes, 1))
     found: dict[int, int] = {}

@@ -109,7 +109,7 @@ class ModelBoard:
         self.following, self._laid = 0, False
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Close the nodes."""
         self._loop.close()
 
     def write(self, addr: int, value: int) -> None:
@@ -169,7 +169,7 @@ class ModelBoard:
         return self._table.words.get(register, 0)
 
     def _lay(self) -> None:
-        """The wires, as the patch panel has them when time begins."""
+        """Connect the wires as the patch panel has them when time begins."""
         self._laid = True
         registers = board_registers(self.plan)
         patch, wire = registers["patch"].addr, registers["wire"].addr
@@ -186,7 +186,7 @@ class ModelBoard:
             self._loop.trace(source, source_port, 2)
 
     def run(self, until: int) -> bool:
-        """Let time pass to the end of a tick; whether an event stopped it before."""
+        """Run to the end of a tick; return whether an event stopped the run before."""
         if not self._laid:
             self._lay()
         if until < self.following:
@@ -217,7 +217,7 @@ class ModelBoard:
 
 
 class Machine(Protocol):
-    """What lists are done on."""
+    """The registers and the time on which lists of commands are executed."""
 
     following: int
     """The next tick."""
@@ -231,7 +231,7 @@ class Machine(Protocol):
         ...
 
     def run(self, until: int) -> bool:
-        """Let time pass to the end of a tick; whether an event stopped it before."""
+        """Run to the end of a tick; return whether an event stopped the run before."""
         ...
 
 
@@ -252,7 +252,7 @@ class BridgeModel:
         self._answer: list[int] | None = None
 
     def feed(self, octets: bytes) -> bytes:
-        """Return what is answered."""
+        """Execute the lists that end in these octets, and return the answers."""
         return b"".join(self._frame(frame) for frame in self._reader.feed(octets))
 
     def _frame(self, frame: Sequence[int]) -> bytes:

@@ -18,7 +18,7 @@ from bentpipe_sim.board.errors import BoardError
 __all__ = ["BAUD", "Pipe", "SerialPipe"]
 
 BAUD: Final = 3_000_000
-"""Of serial lines to boards: the most that common USB bridges have."""
+"""Baud rate of serial lines to boards: the highest of common USB bridges."""
 _SERIAL_WORDS: Final = 32
 """More than Linux' ``struct serial_struct`` has."""
 _FLAGS: Final = 4
@@ -35,25 +35,25 @@ class Pipe(Protocol):
     """A line to a board, and the clock by which the client waits."""
 
     def now(self) -> float:
-        """Seconds."""
+        """Return the present time in seconds."""
         ...
 
     def send(self, octets: bytes) -> None:
-        """Hand octets to the line; some may be lost or damaged.
+        """Send octets on the line; some may be lost or damaged.
 
         Raises
         ------
         BoardError
-            The line is no more.
+            The line has gone away.
         """
         ...
 
     def receive(self, until: float) -> bytes:
-        """What has come, as soon as there is something; nothing, if there is none at this time."""
+        """Return received octets as soon as there are any, and no octets if none have arrived by this time."""
         ...
 
     def close(self) -> None:
-        """Let go of the line."""
+        """Close the line."""
         ...
 
 
@@ -132,7 +132,8 @@ class SerialPipe:
 
 
 def _ask_for_low_latency(fd: int) -> None:
-    """Where the system and the line's driver have it; a pseudo-terminal does not."""
+    """Ask the driver of a serial line for low latency, where the system and the driver support it; a pseudo-terminal
+    does not."""
     words = array.array("i", [0] * _SERIAL_WORDS)
     with suppress(OSError, AttributeError):  # other systems have no such requests
         fcntl.ioctl(fd, termios.TIOCGSERIAL, words)

@@ -79,7 +79,7 @@ def cobs_encoded(octets: bytes) -> bytes:
 
 
 def cobs_decoded(octets: bytes) -> bytes | None:
-    """Return what was encoded; None if that is no such code."""
+    """Return the octets of a COBS code; None if it is no such code."""
     out, at = bytearray(), 0
     while at < len(octets):
         code = octets[at]
@@ -101,7 +101,7 @@ def framed(words: Iterable[int]) -> bytes:
 
 
 def unframed(octets: bytes) -> tuple[int, ...] | None:
-    """Head and body of what lay between two zeros; None if that was no frame."""
+    """Return head and body of the octets between two zeros; None if they are no frame."""
     decoded = cobs_decoded(octets)
     if decoded is None or len(decoded) < 8 or len(decoded) % 4 or zlib.crc32(decoded) != 0x2144DF1C:
         return None
@@ -109,7 +109,7 @@ def unframed(octets: bytes) -> tuple[int, ...] | None:
 
 
 class FrameReader:
-    """Finds frames in a stream of octets.
+    """A reader of frames in a stream of octets.
 
     Parameters
     ----------

@@ -15,11 +15,11 @@ __all__ = ["litex_csv", "named"]
 _MOST: Final = 16
 """Entries of the largest table that is shown."""
 _TAKES: Final = "record"
-"""Of a host port: a read takes a word."""
+"""Register of a host port whose reads remove a word."""
 
 
 def named(plan: Plan) -> Iterator[tuple[str, int]]:
-    """Names and addresses. Large tables are left out, and what is written only."""
+    """Yield the names and addresses of readable registers; large tables are left out."""
     yield from _of("board", 0, board_registers(plan))
     for window, shape in enumerate(plan.nodes, 1):
         yield from _of(f"{shape.kind}{window}", window, registers_of(shape.kind, **dict(shape.parameters)))

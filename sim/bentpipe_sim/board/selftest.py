@@ -37,24 +37,24 @@ _STRETCH: Final = 1000
 _ONES: Final = 0xFFFFFFFF
 _PATTERNS: Final = (0, _ONES, 0x55555555, 0xAAAAAAAA)
 _BACKGROUNDS: Final = (0, 0x55555555)
-"""Of the March test; what is written over each is its complement."""
+"""Backgrounds of the March test; each is overwritten with its complement."""
 _STEP_PS: Final = 5 * 10**9
 _STEPS: Final = 40
 _ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
-"""How a PDU that came ends."""
+"""Statuses of a received PDU."""
 _SLOW_BPS: Final = 20_000_000
-"""Of the port behind which a switch's buffer fills."""
+"""Rate of the port at which a switch's buffer fills."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of a part.
+    """The result of the check of a part.
 
     Members
     -------
     part, what : str
     detail : str
-        How much was tested, or what is wrong, or why it was left out.
+        How much was tested, or the fault, or the reason why it was left out.
     passed : bool or None
         None: left out.
     """
@@ -76,7 +76,7 @@ class _Held:
         self.now, self.send, self.receive = pipe.now, pipe.send, pipe.receive
 
     def close(self) -> None:
-        """Nothing: the next session has it."""
+        """Do nothing: the next session uses the line."""
 
 
 class _Alone(LockstepNetwork):
@@ -115,7 +115,7 @@ class SelfTest:
         self._good: dict[str, int] = {}  # windows of nodes that carry traffic as they should, by kind
 
     def run(self) -> Iterator[Check]:
-        """Yield the checks, one after the other. Behind one without which there is no other there is none."""
+        """Yield the checks, one after the other; a failed check on which all later ones depend is the last."""
         yield (line := self._check("line", "frames", self._line))
         if not line.passed:
             return
@@ -220,7 +220,7 @@ class SelfTest:
         return f"window {window}"
 
     def _registers(self, window: int, registers: RegisterMap) -> str:
-        """Each register that can be read and written gets each pattern, then all have different values at once."""
+        """Write each pattern to every register that can be read and written, then different values to all at once."""
         base = window << WINDOW_BITS
         words = [
             (register, register.addr + k)
@@ -251,7 +251,10 @@ class SelfTest:
     # Memories
 
     def _march(self, window: int) -> str:
-        """March C- over the words of PDUs to be sent: up write; up read, write, twice; down likewise; read."""
+        """Test the words of PDUs to be sent by March C-; return a line with what was tested.
+
+        The march is: up write; up read, write, twice; down likewise; read.
+        """
         board = self._board
         register = host_port_registers(board.plan)["tx"]
         base, count = HOST_PORT + window << WINDOW_BITS | register.addr, board.plan.tx_words
@@ -323,7 +326,8 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)])
 
     def _errors(self, window: int, shape: Shape) -> str:
-        """Return the error generator and the checkers behind it: the same PDUs are bad as natively, and some are."""
+        """Check the error generator and the receivers' checks: the same PDUs are bad as natively, and at least one
+        is."""
         del shape
         with self._network([self._nic_window(), window]) as network:
             settings = LinkSettings(delay_ps=_ticks(64), ber=2e-4)
@@ -333,7 +337,8 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], errors=True)
 
     def _switch(self, window: int, shape: Shape, port: int) -> str:
-        """In at a port, out at the next one, which is slow: so the buffer fills."""
+        """Send cells through a port to the next one, which is slow, so that the buffer fills; return a line with the
+        result."""
         parameters = dict(shape.parameters)
         ports, cells = parameters["ports"], parameters["cells"]
         out = (port + 1) % ports
@@ -361,7 +366,10 @@ class SelfTest:
             network.close()
 
     def _play(self, network: _Alone, nic: Nic, vcs: Sequence[int], *, cells: int = 0, errors: bool = False) -> str:
-        """PDUs of zeros, of ones, and of random octets; then all that came is as it is natively."""
+        """Send PDUs of zeros, of ones, and of random octets; return a line with the result.
+
+        All that arrives must be the same as natively.
+        """
         generator = random.Random(1)
         largest = 4 * self._board.plan.tx_words // 4 // 48 * 48 - 8  # of the memory a quarter
         fills = max(cells * 48 // 40, 3 * 48 * 48)

@@ -1,4 +1,4 @@
-"""What carries an experiment's cells: the native network alone, or one in lockstep with a board."""
+"""The carrier of an experiment's cells: the native network alone, or in lockstep with a board."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
 
 _PATIENCE: Final = 40.0
-"""With simulated boards, of which one on a busy machine has some ten thousand clocks a second."""
+"""Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
 _FORMS: Final = "board:model, board:sim or board:/dev/NAME"
 
 
 def check_target(name: str) -> str:
-    """Return the name of a target.
+    """Return the name of a target after a check of its form.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_target(name: str) -> str:
 
 
 def make_network(seed: int) -> Network:
-    """Return the network that ``$BENTPIPE_TARGET`` asks for; without it the native one."""
+    """Return the network of ``$BENTPIPE_TARGET``, or the native one without it."""
     name = os.environ.get(TARGET)
     if not name:
         return Network(seed=seed)
@@ -58,7 +58,8 @@ def _client(name: str, plan: Plan) -> Client:
 
 
 def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
-    """The line to a target, and the client's patience there. A board in software, and a simulated one, have this plan.
+    """Return the line to a target, and how long the client waits there (s). ``plan`` is for a model and a simulated
+    board.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is at which address of a board: its own registers, its nodes, its host ports.
+"""The address map of a board: its own registers, its nodes, its host ports.
 
 An address has 28 bits: 8 of a window, 20 of a register in it. Window 0 is the board's own, 1 to 127 are nodes, and the
 host port of the NIC in window ``k`` is window ``128 + k``.
@@ -29,7 +29,7 @@ BOARD_VCS: Final = 16
 block memories more, and networks were not routable."""
 
 SDRAM_CELLS: Final = 1 << 19
-"""That the SDRAM of a board holds, of 64 octets each: a chip of 256 Mbit."""
+"""Cells for which the SDRAM of a board has room, in records of 64 octets: a chip of 256 Mbit."""
 
 NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
@@ -45,23 +45,23 @@ RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
 
 @dataclass(frozen=True)
 class Plan:
-    """What a board is built from.
+    """The plan from which a board is built.
 
     Members
     -------
     nodes : tuple of Shape
-        From window 1 on.
+        Nodes, from window 1 on.
     wires : tuple of int
-        Cells that the wire behind each face holds, a power of two: all faces of the first node, of the second …
+        Capacity in cells of the wire behind each port, a power of two: all ports of the first node, of the second …
     tx_words, rx_words : int
-        Memory of each host port for PDUs to be sent; for what came. Powers of two.
+        Words of each host port's memory for PDUs to be sent, and for received ones. Powers of two.
     frame_words : int
-        Of the longest frame.
+        Words of the longest frame.
     sdram : tuple of int
-        Faces whose wire is in the board's SDRAM.
+        Ports, counted as for `wires`, whose wire is in the board's SDRAM.
     gateware : str
-        Which RTL the board was built from, as of :func:`~bentpipe_sim.board.gateware.gateware`; "": unknown. Plans are
-        equal whatever it is.
+        Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
+        count when plans are compared.
     """
 
     nodes: tuple[Shape, ...]
@@ -106,7 +106,7 @@ class Plan:
         return sum(map(ports_of, self.nodes))
 
     def to_json(self) -> str:
-        """The plan as the board's description has it."""
+        """Return the plan as JSON, as the board's description has it."""
         nodes = [[shape.kind, dict(shape.parameters)] for shape in self.nodes]
         rest: dict[str, Any] = {name: getattr(self, name) for name in ("tx_words", "rx_words", "frame_words")}
         if self.sdram:
@@ -135,12 +135,12 @@ class Plan:
 
 
 def ports_of(shape: Shape) -> int:
-    """Faces of a node."""
+    """Return the number of a node's ports."""
     return {"nic": 1, "link": 1, "sonet": 2}.get(shape.kind) or dict(shape.parameters)["ports"]
 
 
 def description_address(words: int) -> int:
-    """Return where a board's description of so many words begins."""
+    """Return the address at which a board's description of so many words begins."""
     return 1 << max(12, (words - 1).bit_length())
 
 
@@ -156,7 +156,7 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register(
                 "reset",
                 0x0000,
-                "the nodes and all between them as after power-up",
+                "reset of the nodes and everything between them, as after power-up",
                 "wo",
                 width=1,
                 on_write="resets them, for 16 clocks",
@@ -164,31 +164,29 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register(
                 "state",
                 0x0001,
-                "what the board does",
+                "state of the board",
                 "ro",
                 reset=None,
                 width=3,
                 fields=(
-                    Field("running", 0, text="time passes"),
-                    Field("event", 1, text="a host port has a record of an end"),
+                    Field("running", 0, text="a run is in progress"),
+                    Field("event", 1, text="a host port has a record of a PDU that ended"),
                     Field("idle", 2, text="no node works before its due tick"),
                 ),
             ),
-            Register("clocks", 0x0002, "of a tick, 40 and more", width=8, reset=40, unit="clocks"),
-            Register("skips", 0x0003, "1: ticks in which nothing happens are skipped", width=1, reset=1),
+            Register("clocks", 0x0002, "clocks of a tick, 40 and more", width=8, reset=40, unit="clocks"),
+            Register("skips", 0x0003, "1: idle ticks are skipped", width=1, reset=1),
             Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
-            Register("scratch", 0x0006, "keeps what is written, for tests of the line"),
-            Register("dropped", 0x0005, "frames that were damaged or found no place", "ro", width=16, reset=None),
-            Register(
-                "patch", 0x0100, "the output that leads to each input, and 1; 0: none", width=8, count=max(1, faces)
-            ),
+            Register("scratch", 0x0006, "value for tests of the line"),
+            Register("dropped", 0x0005, "frames damaged, or without a place", "ro", width=16, reset=None),
+            Register("patch", 0x0100, "output connected to each input, plus 1; 0: none", width=8, count=max(1, faces)),
             Register(
                 "wire",
                 0x0200,
-                "the wire behind each output",
+                "settings of the wire behind each output",
                 count=max(1, faces),
                 fields=(
-                    Field("delay", 0, 31, "from when a cell was sent", "ticks"),
+                    Field("delay", 0, 31, "delay after a cell was sent", "ticks"),
                     Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
                 ),
             ),
@@ -196,19 +194,19 @@ def board_registers(plan: Plan) -> RegisterMap:
             Register(
                 "faults",
                 0x0400,
-                "of each wire",
+                "counts of each wire",
                 "ro",
                 count=max(1, faces),
                 reset=None,
                 fields=(
-                    Field("lost", 0, 16, "that found the wire full; wraps", "cells"),
-                    Field("late", 16, 16, "that could not come in their tick; wraps", "cells"),
+                    Field("lost", 0, 16, "cells that found the wire full; wraps", "cells"),
+                    Field("late", 16, 16, "cells that could not arrive in their tick; wraps", "cells"),
                 ),
             ),
             Register(
                 "description",
                 description_address(words),
-                "octets of JSON; their number first",
+                "description as octets of JSON, after their number",
                 "ro",
                 count=words,
                 reset=None,
@@ -225,20 +223,25 @@ def host_port_registers(plan: Plan) -> RegisterMap:
         1,
         {"tx_words": plan.tx_words, "rx_words": plan.rx_words},
         (
-            Register("place", 0x0000, "of the next PDU's first word in `tx`", width=16, unit="words"),
+            Register("place", 0x0000, "words before the next PDU's first word in `tx`", width=16, unit="words"),
             Register(
                 "post",
                 0x0001,
-                "a PDU to be sent",
+                "PDU to be sent",
                 "wo",
-                on_write="puts it behind the others, of which 16 may wait",
-                fields=(Field("length", 0, 16, "of the SDU", "octets"), Field("vc", 16, 12), Field("waits", 28)),
+                on_write="queues the PDU; 16 may wait",
+                fields=(Field("length", 0, 16, "octets of the SDU", "octets"), Field("vc", 16, 12), Field("waits", 28)),
             ),
             Register("uu", 0x0002, "CPCS-UU of the next PDU", width=8),
             Register("level", 0x0004, "words of records that wait", "ro", width=16, reset=None, unit="words"),
-            Register("record", 0x0005, "the next word of the records; each read takes it", "ro", reset=None),
+            Register("record", 0x0005, "next word of the records; each read removes it", "ro", reset=None),
             Register(
-                "lost", 0x0006, "words of records, or posts, that found no place; wraps", "ro", width=16, reset=None
+                "lost",
+                0x0006,
+                "words of records, or posts, for which there was no place; wraps",
+                "ro",
+                width=16,
+                reset=None,
             ),
             Register(
                 "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words

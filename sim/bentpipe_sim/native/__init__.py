@@ -17,7 +17,7 @@ __all__ = ["Simulator"]
 
 
 def __getattr__(name: str) -> Any:
-    """``Simulator``, which needs Amaranth's simulator, is imported by those alone who use it."""
+    """Import ``Simulator`` only if it is used, as it needs Amaranth's simulator."""
     if name == "Simulator":
         from .simulator import Simulator
 

@@ -49,7 +49,8 @@ class _Banks:
                 self.cells[at] = Cell("assign", width, [((len(self.cells) - 1, low, width),)], [])
 
     def reads(self) -> Iterator[tuple[int, tuple[int, ...], Bits, int]]:
-        """Yield what reads one of several registers: its cell, these, the index, and the lowest bit that it takes."""
+        """Yield each read of one of several registers: its cell, the registers, the index, and the lowest bit that
+        it takes."""
         for at, cell in enumerate(self.cells):
             if cell.op != "assign":
                 continue
@@ -77,7 +78,10 @@ class _Banks:
                         yield at, tuple(bank), by, lows.pop()
 
     def picked(self, condition: Bits, number: int) -> tuple[Bits, Bits] | None:
-        """Of a condition that says that an index has this number: what else it says, and the index."""
+        """Split a condition that an index has this number: return the rest of the condition, and the index.
+
+        Return None if it is no such condition.
+        """
         cell = self.cells[condition[0][0]] if condition[0][0] != CONSTANT else None
         if cell is None or cell.op != "all" or cell.data != (True, True):
             return None
@@ -92,7 +96,7 @@ class _Banks:
         return all(cell.op == "register" and cell.width == cells[0].width and cell.data.marks is None for cell in cells)
 
     def writes(self, bank: tuple[int, ...]) -> list[_Write] | None:
-        """Return what writes them, later ones over earlier ones; None if that can't be said by row."""
+        """Return the writes of the registers, later ones after earlier ones; None if they are not all by row."""
         rest = [self.assigned(index) for index in bank]
         waiting = [list(each) for each in rest if each is not None]
         if len(waiting) < len(bank):
@@ -119,7 +123,10 @@ class _Banks:
         return found
 
     def assigned(self, index: int) -> list[tuple[Bits, Bits]] | None:
-        """Conditions and values of a register that otherwise keeps its value."""
+        """Return conditions and values of the assignments of a register that otherwise keeps its value.
+
+        Return None if the register is not of this form.
+        """
         width = self.cells[index].width
         own: Bits = ((index, 0, width),)
         after = self.cells[index].args[0]
@@ -133,7 +140,7 @@ class _Banks:
         return [(condition, value) for condition, _, value in cell.data]
 
     def shared(self, bank: tuple[int, ...], k: int, waiting: list[tuple[Bits, Bits]]) -> list[_Write | None]:
-        """For each of them the write by index that it may be a part of."""
+        """Return for each assignment of a register the indexed write that it may be part of, or None."""
         found: list[_Write | None] = []
         for condition, value in waiting:
             picked = self.picked(condition, k)

@@ -38,7 +38,7 @@ def _mask(width: int) -> str:
 
 
 class Text:
-    """What a plan is in C++.
+    """The text of a plan in C++.
 
     Parameters
     ----------
@@ -46,15 +46,14 @@ class Text:
     names : mapping of Register to str
         Members of the node, ``s``.
     rows : mapping of Memory to Rows
-        Members, too.
+        Members of the node that hold memories.
     flags : mapping of Register to (str, int)
-        Marked registers: the member that falls when one gets another value than this.
+        Marked registers: the member that is cleared when the register gets another value than this.
 
     Members
     -------
     heat : mapping of Register to float
-        Once :meth:`lines` was called: how often each is read and written, if each question is answered either way
-        alike.
+        Set by :meth:`lines`: how often each register is read and written, if each condition is as often true as false.
     """
 
     OUTPUTS = "s"
@@ -98,7 +97,7 @@ class Text:
         return copies + self.walk(self.plan.tree, (), shared)
 
     def find(self, tree: Iterable[Statement | Branch], path: tuple[int, ...]) -> None:
-        """For each variable the block that all its uses are in, and the block in which it gets its first value."""
+        """Find for each variable the block that contains all its uses, and the block that first assigns it."""
 
         def used(bits: Bits) -> None:
             for node, _, _ in bits:
@@ -154,7 +153,10 @@ class Text:
         return out
 
     def type_of(self, node: Node) -> str:
-        """Of a variable. The number of a row is as wide as an address, which needs no conversion then."""
+        """Return the type of a variable.
+
+        The number of a row is as wide as an address, so that it needs no conversion.
+        """
         if node in self.pointed:
             return f"const {local_type(node.width)}* "
         return local_type(64 if node in self.rows_of and node.width > 1 else node.width) + " "
@@ -314,7 +316,7 @@ class Text:
         return f"{text} & {_mask(width)}" if op == "<<" else text
 
     def amount(self, bits: Bits) -> str:
-        """By how many bits something is shifted, or a number that is beyond all of them."""
+        """Return the text of a shift's distance, or of a number that is beyond the width."""
         if width_of(bits) <= 64:
             return self.value(bits)
         return self.value(cut(bits, 0, 64)) if _effective(bits) <= 64 else f"least({self.value(bits)}, 0xfffffu)"
@@ -417,8 +419,10 @@ class Text:
         return "(" + " | ".join(f"({term})" if "<<" in term else term for term in terms) + ")"
 
     def piece(self, node: Node, low: int, size: int, upper: bool) -> tuple[str, int]:
-        """Some bits of a node at the low end, and how many bits the type of the expression has. With ``upper`` there
-        may be bits above them."""
+        """Return some bits of a node, shifted to the low end, and the width of the expression's type.
+
+        With ``upper`` the expression may have other bits above them.
+        """
         text, width = self.atom(node), node.width
         if width > 64:
             if node.op in STORED and low % 8 == 0:
@@ -458,8 +462,11 @@ _TURNED = 16
 
 
 class _Loose:
-    """Finds which values may have more than their own bits: all that wants such a value leaves out what is above, and
-    so needn't the value itself. Sums, opposites and choices of these."""
+    """The values that may have more than their own bits.
+
+    All uses of such a value leave out the bits above it, so the value itself need not. They are sums, opposites and
+    choices of these.
+    """
 
     OPS = ("+", "-", "*", "~", "choose", "m")
 
@@ -496,11 +503,11 @@ class _Loose:
                 self.collect(inner)
 
     def all_of(self, bits: Bits) -> None:
-        """Bits that have to be exact."""
+        """Record that these bits must be exact."""
         self.exact.update(node for node, low, size in bits if node is not None and not _cut(node, low, size))
 
     def wanted(self, statement: Statement, k: int, arg: Bits) -> None:
-        """What an operand asks of its pieces."""
+        """Record the bits that an operand needs of each of its pieces."""
         width = width_of(arg)
         if width > 64:
             self.all_of(arg)
@@ -524,12 +531,12 @@ class _Loose:
 
 
 def _cut(node: Node, low: int, size: int) -> bool:
-    """Return whether the text of some bits has what is above left out."""
+    """Return whether the text of some bits has the bits above them left out."""
     return low + size < node.width or (low > 0 and size == 1 and node.width > 32)
 
 
 def _turned(first: Piece, others: Iterable[Piece]) -> int:
-    """Return how many single bits follow each other as in a number with each octet's bits the other way round."""
+    """Return how many single bits follow each other in the order of a number with the bits of each octet reversed."""
     node, low, size = first
     if size > 1:
         return 0
@@ -560,7 +567,7 @@ def _local(node: Node) -> str:
 
 
 def _effective(bits: Bits) -> int:
-    """Bits without the zeros at the top."""
+    """Return the number of bits without the zeros at the top."""
     size = width_of(bits)
     if bits and bits[-1][0] is None:
         size -= bits[-1][2] - bits[-1][1].bit_length()

@@ -16,7 +16,7 @@ __all__ = ["Design", "Memory", "Register", "Write", "design"]
 
 @dataclass(frozen=True)
 class Register:
-    """A field of a register. ``mark``: the level and the value of it if it is marked (:mod:`bentpipe_hdl.steady`)."""
+    """A field of a register. ``mark``: level and value of its mark, if it has one (:mod:`bentpipe_hdl.sim_hints`)."""
 
     name: str
     width: int
@@ -89,7 +89,7 @@ class Design:
         return self.graph.node("input", self.inputs[name], data=name)
 
     def known(self, registers: Mapping[Register, int], inputs: Mapping[str, int]) -> Design:
-        """The same design for clocks at whose beginning these registers and inputs have these values."""
+        """Return the same design for clocks that begin with these values of registers and inputs."""
         known: dict[Node, Bits] = {}
         for bits, value in [
             *((self.register(register), value) for register, value in registers.items()),
@@ -101,7 +101,7 @@ class Design:
         return self._copied(known)._narrowed()
 
     def only(self, bit: Bits, name: str) -> Design:
-        """One value of it, as what is decided in a clock, and nothing else."""
+        """Return a design that computes one bit alone, as a value decided in a clock."""
         return Design(self.graph, self.inputs, decisions={name: bit})
 
     def given(self, bit: Bits, holds: bool) -> Design:
@@ -158,7 +158,7 @@ class Design:
         return made
 
     def _narrowed(self) -> Design:
-        """Without the high bits of sums and the like that nothing asks for."""
+        """Return the design without the high bits of sums, and the like, that are not used."""
         asked: dict[Node, int] = {}
         order = topological(self.roots())
 
@@ -305,7 +305,10 @@ class _Builder:
         return graph.make(cell.op, cell.width, tuple(self.value(bits) for bits in cell.args), cell.data)
 
     def assigned(self, cell: Cell, low: int, width: int) -> Bits:
-        """A field of what is assigned: an assignment of part of it is one of all of it, with the rest as it was."""
+        """Return a field of the value that is assigned to a register.
+
+        An assignment of part of the field is expressed as one of the whole field, with the rest unchanged.
+        """
         graph, high = self.graph, low + width
         args = [self.value(_part(cell.args[0], low, width))]
         for condition, start, value in cell.data:
@@ -327,7 +330,7 @@ class _Builder:
 
 
 def _part(bits: tuple[tuple[int, int, int], ...], low: int, width: int) -> tuple[tuple[int, int, int], ...]:
-    """So many bits of a netlist's value from ``low`` on."""
+    """Return ``width`` bits of a netlist's value from ``low`` on."""
     found, at = [], 0
     for index, first, size in bits:
         a, b = max(low, at), min(low + width, at + size)

@@ -25,13 +25,13 @@ class Fields:
         self._cuts = cuts
 
     def of(self, home: int, width: int) -> list[tuple[int, int]]:
-        """``(lowest, how many)`` of each field of a cell, from the lowest on."""
+        """Return ``(lowest bit, width)`` of each field of a cell, from the lowest on."""
         at = self._cuts.get(home, [0, width])
         return [(low, high - low) for low, high in pairwise(at)]
 
 
 def fields(netlist: Netlist) -> Fields:
-    """Return how the netlist's registers are divided into fields."""
+    """Return the division of the netlist's registers into fields."""
     return _Fields(netlist).run()
 
 
@@ -44,7 +44,7 @@ class _Fields:
         self.moves: set[tuple[int, int, int, int, int]] = set()
 
     def home(self, index: int) -> int | None:
-        """Return where a cell's fields are."""
+        """Return the number of the cell that holds a cell's fields: its own, or its memory's."""
         cell = self.cells[index]
         if cell.op in ("read", "write"):
             return cell.data
@@ -103,7 +103,7 @@ class _Fields:
             at += width
 
     def spread(self) -> None:
-        """Both ends of a move have the same fields."""
+        """Give both ends of each move the same fields."""
         changed = True
         while changed:
             changed = False

@@ -2,7 +2,7 @@
 
 A value (:data:`Bits`) is a row of pieces of nodes. Equal nodes are one; what is constant, or is just another value,
 never becomes a node. So a design with some of its inputs or registers known is the same design built again
-(:meth:`Graph.copy`), and what can't happen then is not there any more.
+(:meth:`Graph.copy`), and what cannot happen then is not there any more.
 
 Truth is one operation, ``all``: some bits are 1 and others 0. So ``m.If``, ``m.Elif``, ``&``, ``|`` and ``~`` of one
 bit are alike, and conditions can be compared.
@@ -70,7 +70,7 @@ def width_of(bits: Bits) -> int:
 
 
 def cat(parts: Iterable[Bits]) -> Bits:
-    """One behind the other, the lowest first."""
+    """Concatenate values, the first in the lowest bits."""
     found: list[Piece] = []
     for part in parts:
         for node, low, width in part:
@@ -87,7 +87,7 @@ def cat(parts: Iterable[Bits]) -> Bits:
 
 
 def cut(bits: Bits, low: int, width: int) -> Bits:
-    """So many bits from ``low`` on; those beyond the end are 0."""
+    """Return ``width`` bits from ``low`` on; those beyond the end are 0."""
     if len(bits) == 1:
         node, first, size = bits[0]
         if node is not None and width > 0 and low + width <= size:
@@ -124,7 +124,8 @@ def distinct(a: Bits, b: Bits) -> bool:
 
 
 def _by_bit(bits: Bits) -> list[tuple[Node | None, int, bool]]:
-    """For each bit the node's bit that it is, or the opposite of; of constants ``(None, 0, value)``."""
+    """Return for each bit the node's bit that it equals, or whose complement it is; for constants ``(None, 0,
+    value)``."""
     found: list[tuple[Node | None, int, bool]] = []
     for node, low, width in bits:
         if node is None:
@@ -143,7 +144,7 @@ def negated(literal: Literal) -> Literal:
 
 
 class Graph:
-    """Makes nodes."""
+    """A graph of nodes, in which equal nodes are one."""
 
     NARROWED = ("+", "-", "*", "&", "|", "^", "~", "<<")
     """Operations whose low bits depend on low bits alone."""
@@ -154,7 +155,7 @@ class Graph:
         """What never holds at once."""
 
     def node(self, op: str, width: int, args: tuple[Bits, ...] = (), data: Any = None) -> Bits:
-        """Return all bits of a node that isn't folded."""
+        """Return all bits of a node that is not folded."""
         key = (op, width, args, data)
         found = self._nodes.get(key)
         if found is None:
@@ -164,7 +165,7 @@ class Graph:
     # Truth
 
     def all(self, literals: Iterable[tuple[Bits, bool]]) -> Bits:
-        """1 if every one of these bits is as it is said."""
+        """Return a bit that is 1 if each of these bits has the given value."""
         kept: dict[tuple[Node, int], bool] = {}
         waiting = list(literals)[::-1]
         while waiting:
@@ -192,7 +193,7 @@ class Graph:
             if len(rest) == 1:
                 ((node, low, wanted),) = rest
                 if kept.get((node, low)) == (not wanted) and len(kept) > 1:
-                    del kept[node, low]  # it can't be otherwise where the others hold
+                    del kept[node, low]  # it cannot be otherwise where the others hold
                     held.discard((node, low, not wanted))
         args = tuple(((node, low, 1),) for node, low in kept)
         data = tuple(kept.values())
@@ -202,8 +203,11 @@ class Graph:
 
     @staticmethod
     def _reduced(kept: dict[tuple[Node, int], bool], waiting: list[tuple[Bits, bool]]) -> bool:
-        """Of parts that say that not all of some bits are so, what the other parts leave of them is to be asked for
-        (``waiting``) in their place; False: nothing, and so all of it never holds."""
+        """Simplify parts of a conjunction that each say "not all of these bits", by the other parts.
+
+        Where one bit remains, that bit is asked for instead (``waiting``). Return False if nothing remains of a part:
+        then the conjunction never holds.
+        """
         for (node, low), wanted in list(kept.items()):
             if wanted or node.op != "all":
                 continue
@@ -220,7 +224,7 @@ class Graph:
         return True
 
     def forbid(self, literals: Iterable[tuple[Bits, bool]]) -> None:
-        """These bits are never all as it is said: what is made from now on and asks for that is 0."""
+        """Declare that these bits never all have these values: a conjunction of them made from now on is 0."""
         node = whole_node(self.all(literals))
         if node is not None and node.op == "all":
             parts = [(*arg[0][:2], wanted) for arg, wanted in zip(node.args, node.data, strict=True)]
@@ -235,7 +239,7 @@ class Graph:
     # The rest
 
     def make(self, op: str, width: int, args: tuple[Bits, ...], data: Any = None) -> Bits:
-        """Return what an operation gives, as simple as it can be."""
+        """Return the result of an operation, as simple as possible."""
         match op:
             case "all":
                 return self.all(zip(args, data, strict=True))
@@ -280,7 +284,11 @@ class Graph:
         return self.node(op, width, args, data)
 
     def choose(self, args: tuple[Bits, ...], data: Any = None) -> Bits:
-        """``args``: what it is where no condition holds, then conditions and values, the later over the earlier."""
+        """Return the value that the conditions choose.
+
+        ``args`` are the value without a condition that holds, then conditions and values; later ones override earlier
+        ones.
+        """
         default, width = args[0], width_of(args[0])
         kept: list[tuple[Bits, Bits]] = []
         for condition, value in zip(args[1::2], args[2::2], strict=True):
@@ -303,7 +311,7 @@ class Graph:
         return self.node("choose", width, (default, *(bits for pair in kept for bits in pair)), data)
 
     def merged(self, default: Bits, kept: list[tuple[Bits, Bits]]) -> tuple[Bits, list[tuple[Bits, Bits]]]:
-        """Parts of a word that are assigned one after the other under the same condition are one assignment."""
+        """Merge assignments of parts of a word that follow each other under the same condition."""
         while kept:
             inner = whole_node(default)
             if inner is None or inner.op != "choose" or inner.data or inner.args[-2] != kept[0][0]:
@@ -315,7 +323,7 @@ class Graph:
         return default, kept
 
     def equal(self, a: Bits, b: Bits) -> Bits:
-        """Bits that are alike in both are left out."""
+        """Return a bit that is 1 if both are equal; bits that are the same in both are not compared."""
         left: list[tuple[Bits, Bits]] = []
         at = 0
         for width in _common(a, b):
@@ -412,10 +420,16 @@ class Graph:
         narrow: Mapping[Node, int] | None = None,
         flags: Mapping[tuple[Node, int], bool] | None = None,
     ) -> Callable[[Bits], Bits]:
-        """A function that gives values of another graph as they are in this one, where those of some nodes are known.
+        """Return a function that copies values of another graph into this one, where the values of some nodes are
+        known.
 
-        ``narrow``: how many of a node's low bits are asked for. ``flags``: bits of nodes that are known where they are
-        asked for by themselves; what moves as a whole stays so.
+        Parameters
+        ----------
+        known : mapping of Node to Bits
+        narrow : mapping of Node to int
+            How many of a node's low bits are used.
+        flags : mapping of (Node, int) to bool
+            Bits of nodes that are known where they are used singly; whole values stay as they are.
         """
         done: dict[Node, Bits] = dict(known)
 
@@ -455,7 +469,7 @@ class Graph:
 
 
 def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> bool | None:
-    """Return what a bit is where some are as they are ``kept``, as far as that is easily said."""
+    """Return the value of a bit, given the values of some bits (``kept``), as far as it follows easily."""
     node, low, _ = bit[0]
     if node is None:
         return bool(low)
@@ -470,12 +484,12 @@ def _known(bit: Bits, kept: Mapping[tuple[Node, int], bool], depth: int = 3) -> 
 
 
 def _order(bits: Bits) -> list[tuple[int, int, int]]:
-    """Orders values, so that a comparison is one node whichever way round it is written."""
+    """Return a sort key of values, so that a comparison is one node with its operands in either order."""
     return [(-1 if node is None else node.key, low, width) for node, low, width in bits]
 
 
 def _common(a: Bits, b: Bits) -> list[int]:
-    """Widths of the pieces that come of cutting both wherever one of them is cut."""
+    """Return the widths of the pieces that result from cutting both wherever one of them is cut."""
     cuts = set()
     for bits in (a, b):
         at = 0

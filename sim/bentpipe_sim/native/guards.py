@@ -38,7 +38,7 @@ class Context:
         return found
 
     def path(self) -> list[Context]:
-        """From the outermost to this one, without the root."""
+        """Return the contexts from the outermost to this one, without the root."""
         found: list[Context] = []
         here = self
         while here.parent:
@@ -72,14 +72,14 @@ class Context:
 
 
 class Guards:
-    """What holds where, in one design."""
+    """The conditions that hold at each place of one design."""
 
     def __init__(self) -> None:
         self.root = Context(None, None)
         self._chains: dict[Literal, tuple[Literal, ...]] = {}
 
     def chain(self, literal: Literal) -> tuple[Literal, ...]:
-        """Return what holds if this does, outermost first, the literal itself by what it is made of."""
+        """Return the literals that hold if this one does, outermost first, and the literal itself by its parts."""
         found = self._chains.get(literal)
         if found is None:
             found = self._chains[literal] = tuple(dict.fromkeys(self._chain(literal)))
@@ -106,7 +106,7 @@ class Guards:
         return [literal]
 
     def within(self, context: Context, condition: Bits) -> Context | None:
-        """Return the context in which a bit is 1, too; None if it can't be."""
+        """Return the context in which a bit is 1, too; None if that is impossible."""
         if constant_of(condition) is not None:
             return context if constant_of(condition) else None
         for literal in self.chain(literal_of(condition, True)):
@@ -118,7 +118,7 @@ class Guards:
         return context
 
     def holds(self, literal: Literal, context: Context) -> bool | None:
-        """Return whether a literal holds in a context; None: that isn't known there."""
+        """Return whether a literal holds in a context; None if that is not known there."""
         if literal in context.truths:
             return True
         if negated(literal) in context.truths:
@@ -158,7 +158,7 @@ class Guards:
         return None
 
     def value(self, bits: Bits, context: Context) -> Bits:
-        """Return what a value is in a context: through choices that are decided there."""
+        """Return a value as it is in a context: through choices that are decided there."""
         found = context.values.get(bits)
         if found is None:
             parts: list[Bits] = [self._piece(node, low, width, context) for node, low, width in bits]

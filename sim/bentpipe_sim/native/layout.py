@@ -1,7 +1,7 @@
-"""Where registers and memories lie in a node's class: what is wanted together, in few lines of a cache.
+"""The layout of registers and memories in a node's class: values used together share few cache lines.
 
-Registers that clocks mostly read or write lie beside each other. Memories of which rows of one number are wanted are
-one array of rows, as a VC's row in hardware would be one word.
+Registers that clocks mostly read or write are neighbours. Memories whose rows of the same number are used together
+become one array of rows, as a VC's row in hardware would be one word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LINE = 64
 
 
 def stored_bits(width: int) -> int:
-    """Of a port or a field of a memory."""
+    """Return the bits that a port or a memory's field of this width takes in storage."""
     return next((bits for bits in (8, 16, 32, 64) if width <= bits), (width + 63) // 64 * 64)
 
 
@@ -31,7 +31,7 @@ def stored_type(width: int) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where a memory is: a member that is an array; behind its index, each field's own member of a row, or nothing."""
+    """The place of a memory: an array member; after its index, the member of a row for each field, or nothing."""
 
     array: str
     fields: tuple[str, ...]
@@ -41,7 +41,7 @@ class Rows:
 
 
 def together(memories: Sequence[Memory], clocks: Iterable[Design]) -> list[list[Memory]]:
-    """Return all memories; those of which the same rows are wanted in one of these clocks, in one list."""
+    """Group all memories: those whose same rows are used in one of these clocks are in one list."""
     found = {memory: [memory] for memory in memories}
     for design in clocks:
         first: dict[tuple[int, Bits], Memory] = {}
@@ -70,11 +70,14 @@ def rows(groups: Iterable[list[Memory]]) -> dict[Memory, Rows]:
 
 
 def declared(group: list[Memory], zeroed: bool = False) -> str:
-    """Return the member that memories are; with ``zeroed`` its octets are 0 before the object is constructed there, and
-    pages of them that nothing is written to take no memory."""
+    """Return the declaration of the members that hold memories.
+
+    With ``zeroed`` its octets are 0 before the object is constructed there, so pages that are never written take no
+    memory.
+    """
     initial = "" if zeroed else "{}"
     array, fields = group[0].name, _fields(group)
-    # An address that is out of range in a clock that doesn't use what is read is no fault
+    # An address that is out of range in a clock that does not use what is read is no fault
     depth = _depth(group[0])
     octets = sum(stored_bits(width) for width, _ in fields) // 8
     if len(fields) == 1:
@@ -85,12 +88,18 @@ def declared(group: list[Memory], zeroed: bool = False) -> str:
 
 
 def register_bits(register: Register) -> int:
-    """Stored: numbers of fewer bits than the processor computes with cost masks."""
+    """Return the bits in which a register is stored.
+
+    Numbers of fewer bits than the processor computes with would cost masks.
+    """
     return stored_bits(max(register.width, 32) if register.width > 1 else 1)
 
 
 def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> list[Register]:
-    """By lines of a cache: those that are wanted most often in the first; in each the large ones first."""
+    """Order registers by cache lines.
+
+    Those used most often are in the first line; within each line the large ones come first.
+    """
     found: list[Register] = []
     line: list[Register] = []
     left = LINE
@@ -105,7 +114,7 @@ def ordered(registers: Iterable[Register], heat: Mapping[Register, float]) -> li
 
 
 def _aligned(octets: int) -> int:
-    """In the fewest lines."""
+    """Return the alignment that needs the fewest cache lines."""
     return min(LINE, 1 << (octets - 1).bit_length())
 
 
@@ -114,7 +123,7 @@ def _depth(memory: Memory) -> int:
 
 
 def _fields(group: Iterable[Memory]) -> list[tuple[int, str]]:
-    """Widths and names."""
+    """Return the widths and names of the fields of memories."""
     return [(memory.fields[k][1], _field(memory, k)) for memory in group for k in range(len(memory.fields))]
 
 

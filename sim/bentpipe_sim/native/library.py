@@ -33,7 +33,7 @@ FLAGS = (*CXX_FLAGS, "-O2", *_BRANCHES, *_ZEROED)
 
 
 def tools() -> str:
-    """Return the versions of what makes a library of a source."""
+    """Return the versions of the tools that make a library of a source."""
     return compiler_version()
 
 
@@ -56,7 +56,7 @@ def source(component: Any, name: str) -> str:
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
-    """Return the library made of it, in this folder."""
+    """Compile the source, and return the library in this folder."""
     written, made = folder / "node.cpp", folder / "node.so"
     written.write_text(text)
     flags = [flag for flag in FLAGS if flag not in (*_BRANCHES, *_ZEROED)] if "clang" in compiler_version() else FLAGS

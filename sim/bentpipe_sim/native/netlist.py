@@ -65,7 +65,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Register:
-    """``marks``: :mod:`bentpipe_hdl.steady`'s level and value, if it has one."""
+    """``marks``: :mod:`bentpipe_hdl.sim_hints`'s level and value, if it has one."""
 
     init: int
     marks: tuple[str, int] | None
@@ -106,7 +106,7 @@ def read(component: Any, name: str) -> Netlist:
 
 
 def read_netlist(source: nir.Netlist) -> Netlist:
-    """Amaranth's netlist; cells that both have have the same numbers. Errors as of :func:`read`."""
+    """Read Amaranth's netlist; cells that exist in both have the same numbers. Errors are as for :func:`read`."""
     return _Reader(source).run()
 
 
@@ -175,8 +175,10 @@ class _Reader:
         return tuple((cell, low, width) for cell, low, width in runs)
 
     def calls(self) -> list[tuple[str, nir.Value, list[nir.Value]]]:
-        """Return what RTL marks as a function of C++ (:mod:`bentpipe_hdl.functions`); its result is read from that.
-        Marks of equal modules are alike."""
+        """Return the calls that RTL marks as functions of C++ (:mod:`bentpipe_hdl.functions`).
+
+        A marked result is read from the call. Marks of equal modules are alike.
+        """
         results: dict[tuple[int, str], nir.Value] = {}
         arguments: dict[tuple[int, str], dict[int, nir.Value]] = {}
         for module, part in enumerate(self.source.modules):
@@ -240,7 +242,7 @@ class _Reader:
             raise NetlistError(f"{name} has another clock than the rising edge of clk, that of the domain sync")
 
     def enable(self, cell: nir.SyncWritePort) -> Bits:
-        """Return the condition of a write: rows beyond the last one are not there.
+        """Return the condition of a write: rows beyond the last one do not exist.
 
         No comparison is needed where every address is that of a row, or where RTL has the mark ``bentpipe_bounded``.
         """
@@ -258,7 +260,7 @@ class _Reader:
         return self.bits(cell.addr) or ((CONSTANT, 0, 1),)
 
     def priority(self, index: int, cell: nir.PriorityMatch) -> None:
-        """Each bit is 1 if this input is, none before it is, and the whole is enabled."""
+        """Set each bit to 1 if its input is 1, no earlier input is 1, and the whole is enabled."""
         exclusive = self.exclusive(cell)
         for bit, net in enumerate(cell.inputs):
             before = [] if exclusive else cell.inputs[:bit]
@@ -267,7 +269,7 @@ class _Reader:
             made.data = (True, *(False for _ in before), True)
 
     def exclusive(self, cell: nir.PriorityMatch) -> bool:
-        """Return whether no two of its inputs can be 1, as those of a ``Switch`` with different numbers."""
+        """Return whether no two inputs of the cell can be 1, as for a ``Switch`` with different numbers."""
         value, seen = None, set()
         for net in cell.inputs:
             source = self.source.cells[net.cell] if net.is_cell else None

@@ -1,8 +1,8 @@
 """A node as a class of C++, with a function that is one clock.
 
 A clock has more than one body: the whole one, and shorter ones for clocks at whose beginning some inputs and registers
-are known: no register is accessed, a cell comes or none does, what is marked as settled or steady
-(:mod:`bentpipe_hdl.steady`) has its value. A shorter body is the same design with these as constants. Members tell
+are known: no register is accessed, a cell arrives or none does, what is marked as settled or steady
+(:mod:`bentpipe_hdl.sim_hints`) has its value. A shorter body is the same design with these as constants. Members tell
 whether marked registers have their values: a body in which they are constants clears the member when it writes another
 value, and a longer one computes it anew.
 """
@@ -72,7 +72,7 @@ class Members:
 
 
 def members(whole: Design) -> Members:
-    """Return where the generated node of a design has its state."""
+    """Return the places of the state in the generated node of a design."""
     node = _Node(whole)
     node.short()
     return Members("\n".join(node.members()) + "\n", node.names, node.rows)
@@ -138,7 +138,7 @@ class _Node:
     def body(
         self, name: str, registers: Mapping[Register, int], inputs: Mapping[str, int], decisions: int = 0
     ) -> list[str]:
-        """Return a function, and those that it calls."""
+        """Return a function and those that it calls."""
         known = self.whole.known(registers, inputs)
         if not (self.marked["steady"] or inputs.get("i_valid")) or not decisions or not known.deciding:
             often, cold = (1, "") if inputs else (0, "gnu::cold, ")  # cold: small rather than fast
@@ -161,7 +161,10 @@ class _Node:
         often: float,
         cold: str = "",
     ) -> list[str]:
-        """A function that is called so often, and those for clocks that are seldom so of what would be part of it."""
+        """Return a function that is called at this rate, followed by functions for its rare parts.
+
+        A rare part is a clock whose conditions seldom hold.
+        """
         others: list[str] = []
 
         def lines(made: Design, decisions: int, often: float) -> list[str]:
@@ -191,7 +194,7 @@ class _Node:
         return [*others, _head(name, cold), *text, *tail, "    {", *self.outputs(kept, same), "    }", "}"]
 
     def text(self, plan: Plan, registers: Mapping[Register, int] = NOTHING, often: float = 0) -> list[str]:
-        """Of a plan for so many of the clocks in which these registers are known."""
+        """Return the text of a plan; ``often`` is the share of clocks in which these registers are known."""
         flags = {r: (level, value) for level in LEVELS for r, value in self.marked[level].items() if r in registers}
         made = Text(plan, self.names, self.rows, flags)
         lines = made.lines()
@@ -207,7 +210,7 @@ class _Node:
         return f"    s.{level} = {' && '.join(tests) or 'true'};"
 
     def members(self) -> list[str]:
-        """Return the faces, registers, then memories, the small ones first."""
+        """Return the declarations of ports, registers and memories, the small ones first."""
         base, inherited = face([port.name for port in self.ports])
         found = [f"{stored_type(port.width)} {port.name}{{}};" for port in self.ports if port.name not in inherited]
         of_ports = {port.name for port in self.ports}
@@ -247,8 +250,11 @@ class _Node:
         return found
 
     def outputs(self, kept: Mapping[Register, int], same: Collection[Register] | None = None) -> list[str]:
-        """Return what makes the outputs which are no registers: all, or behind a clock that began with registers so and
-        leaves them (``kept``), or leaves them as they are (``same``), those that hang on anything else."""
+        """Return the statements that make the outputs which are no registers.
+
+        They are all such outputs, or fewer after a clock that began with known registers and leaves them so (``kept``),
+        or leaves them unchanged (``same``): then only those outputs that depend on others.
+        """
         outputs = {name: self.whole.outputs[name] for name in self.computed}
         made = Design(self.whole.graph, self.whole.inputs, outputs=outputs).known(kept, {})
         outputs = made.outputs
@@ -257,20 +263,20 @@ class _Node:
 
 
 def _head(name: str, cold: str = "") -> str:
-    """Return how a function begins. The event loop calls some of them, without another on the way."""
+    """Return the head of a function; the event loop calls some of them directly."""
     if name in ENTRIES:
         return f"[[{cold}gnu::noinline]] static void {name}(void* its) {{\n    Node& s = *static_cast<Node*>(its);"
     return f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
 
 
 def _hangs_on(bits: Bits, registers: Collection[Register]) -> bool:
-    """Return whether a value hangs on nothing but these registers."""
+    """Return whether a value depends on nothing but these registers."""
     order = topological(iter([bits]))
     return all(node.data in registers if node.op == "register" else node.op != "read" for node in order)
 
 
 def _answered(made: Design, decisions: int) -> Iterator[Design]:
-    """Yield a clock, for each answer to so many of the questions that it depends on."""
+    """Yield a clock for each answer to so many of the conditions on which it depends."""
     if not decisions or not made.deciding:
         yield made
         return

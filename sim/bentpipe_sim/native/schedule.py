@@ -62,21 +62,23 @@ class Branch:
 
 @dataclass
 class Plan:
-    """What a clock does, in order. ``copied``: registers that are read from copies made before."""
+    """The statements of a clock, in order; ``copied`` are registers that are read from copies made before."""
 
     tree: list[Statement | Branch]
     copied: list[Register]
 
 
 def schedule(design: Design, known: Mapping[Register, int], *, outputs: bool = False) -> Plan:
-    """Return the clock of a design in which these registers are constants; with ``outputs`` not the clock, but what
-    makes the outputs of the registers."""
+    """Return the plan of a clock of a design in which these registers are constants.
+
+    With ``outputs`` it is not the clock, but the statements that make the outputs from the registers.
+    """
     placing = _Placing(design, known)
     return _Ordering(placing.run(outputs), placing.guards.root).run()
 
 
 class _Placing:
-    """Makes the statements."""
+    """The placement of a clock's statements."""
 
     def __init__(self, design: Design, known: Mapping[Register, int]):
         self.design, self.known = design, known
@@ -141,7 +143,10 @@ class _Placing:
             self.steps(root, target, node)
 
     def write(self, write: Write, first: bool) -> None:
-        """``first``: no other writes this memory before it, so that what is there is what was there."""
+        """Place the statements of a write to a memory.
+
+        ``first``: no other write to this memory comes before it, so its rows still have their old values.
+        """
         for context in self.cases(write.enable):
             address = self.guards.value(write.address, context)
             for k, bits in enumerate(write.data):
@@ -188,7 +193,7 @@ class _Placing:
     # Statements
 
     def steps(self, context: Context, target: Target, node: Node, address: Bits = ()) -> None:
-        """The conditional assignments of a choice."""
+        """Put the conditional assignments of a choice."""
         for condition, bits in zip(node.args[1::2], node.args[2::2], strict=True):
             inner = self.guards.within(context, condition)
             if inner is not None:
@@ -232,7 +237,10 @@ class _Placing:
             self.want(node, context)
 
     def want(self, node: Node, context: Context) -> None:
-        """Sites of a value exclude each other, but for those of a word that is as near as a variable would be."""
+        """Record that a value is used in a context.
+
+        The sites of a value exclude each other, except for those of a word that costs no more to read than a variable.
+        """
         sites = self.wanted.setdefault(node, [])
         if any(context.inside(site) for site in sites):
             return
@@ -274,7 +282,7 @@ class _Placing:
                     self.put(inner, target, node.args[at + 1])
 
     def exhaustive(self, conditions: Sequence[Bits]) -> bool:
-        """Return whether one of them always holds, as two of them are opposites."""
+        """Return whether one of them always holds, since two of them are opposites."""
         return any(self.design.graph.no(condition) in conditions for condition in conditions)
 
     def short_circuit(self, node: Node, context: Context, costly: list[int]) -> None:
@@ -292,7 +300,7 @@ class _Placing:
         return self.cost(bit, COSTLY) >= COSTLY
 
     def cost(self, bits: Bits, most: int) -> int:
-        """Operations that only this value needs, as far as ``most``."""
+        """Return the number of operations that only this value needs, counted up to ``most``."""
         found = 0
         for node, _, _ in bits:
             if node is None or node.op in STATE or self.uses[node] > 1 or found >= most:
@@ -304,7 +312,7 @@ class _Placing:
 
 
 class _Ordering:
-    """Puts statements in order."""
+    """The order of a clock's statements."""
 
     def __init__(self, statements: list[Statement], root: Context):
         self.statements, self.root = statements, root
@@ -363,13 +371,16 @@ class _Ordering:
                 self.users[need].append(at)
 
     def needs(self, at: int, ease: int) -> set[int]:
-        """``ease`` 0: all; 1: copies of registers are possible; 2: of wide ones, too."""
+        """Return the statements that have to come before a statement.
+
+        ``ease`` 0: all; 1: copies of registers are possible; 2: also copies of wide ones.
+        """
         if ease == 0 or (ease == 1 and at in self.wide):
             return self.all[at]
         return self.hard[at]
 
     def possible(self, group: set[int], ease: int) -> set[int]:
-        """Return what of a group needs nothing more from outside of it."""
+        """Return the statements of a group that need nothing more from outside of it."""
         done = self.done
         blocked = [k for k in group if not (self.needs(k, ease) - group).issubset(done)]
         found = group.difference(blocked)
@@ -457,7 +468,7 @@ class _Ordering:
 
     @staticmethod
     def bound(item: Statement, reads: set, writes: set) -> bool:
-        """Return whether a value has to be worked out before what reads and writes this."""
+        """Return whether a value has to be computed before the statement that reads and writes this."""
         if item.target in reads or item.target in writes or not item.reads.isdisjoint(writes):
             return True
         if item.op != "read":
@@ -466,7 +477,7 @@ class _Ordering:
         return any(write[:3] == place and not distinct(write[3], item.args[0]) for write in writes)
 
     def copied(self, tree: list[Statement | Branch]) -> list[Register]:
-        """Registers that some statement reads after another one has written them."""
+        """Return the registers that some statement reads after another one has written them."""
         written: dict[Register, list[Context]] = {}
         found: dict[Register, None] = {}
 
@@ -494,7 +505,8 @@ class _Ordering:
 
 
 def _exclusive(contexts: list[Context]) -> list[Context]:
-    """Return the first one, and those that exclude it and each other: its opposite, or other values of the same."""
+    """Return the first statement, and those that exclude it and each other: its opposite, or other values of the
+    same number."""
     first = contexts[0].literal
     assert first is not None
     opposite = [context for context in contexts[1:] if context.literal == negated(first)]
@@ -505,7 +517,7 @@ def _exclusive(contexts: list[Context]) -> list[Context]:
 
 
 def _compared(context: Context) -> Bits | None:
-    """Return what it compares with a constant."""
+    """Return the number that a condition compares with a constant."""
     assert context.literal is not None
     node, _, wanted = context.literal
     return node.args[0] if wanted and node.op == "==" and constant_of(node.args[1]) is not None else None

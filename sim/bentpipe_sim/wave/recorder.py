@@ -1,4 +1,4 @@
-"""What a node of a network that runs does, clock by clock, at its ports."""
+"""A recorder of a node in a running network: the activity at its ports, clock by clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of a node.
+    """The recording of a node.
 
     Members
     -------
@@ -32,7 +32,7 @@ class Recorded:
         The state of its native model, before the first clock and after the last.
     clocks : list of Clock
     begin, end : int
-        The first tick recorded and the last; at those that have no clock the node had nothing to do.
+        The first tick recorded and the last; in ticks without a clock the node had no work.
     """
 
     shape: Shape
@@ -72,7 +72,7 @@ class Recorder:
         self._before, self._begin = self._octets("model_state"), begin
 
     def taken(self) -> Recorded:
-        """Return all until now."""
+        """Return all clocks recorded until now."""
         clocks = [*self._clocks(self._octets("recorded"))]
         after = self._octets("model_state")
         return Recorded(self._shape, self._before, after, clocks, self._begin, self._loop.now())

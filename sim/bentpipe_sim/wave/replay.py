@@ -44,7 +44,7 @@ def replay(
     SimulationError
         The RTL does not do what was recorded: one of the engines is wrong.
     OSError
-        The file can't be written.
+        The file cannot be written.
     """
     with uncollected():
         node = _Replay(recorded, name)
@@ -102,7 +102,10 @@ class _Replay:
         out.end(ticks_to_ps(recorded.end + 1))
 
     def _clock(self, out: Vcd, share: float, tick: int, held: dict[str, int]) -> None:
-        """A clock in a tick, so far behind the tick's begin; what it takes is there half-way from the last one on."""
+        """Simulate one clock of a tick; its edge is at ``share`` of the tick.
+
+        Its inputs are valid from half-way between the last edge and this one.
+        """
         begin, end = ticks_to_ps(tick), ticks_to_ps(tick + 1)
         edge = max(begin + int((end - begin) * share), self.edge + 2)
         self.bench.give({name: held[name] for name in self.inputs})

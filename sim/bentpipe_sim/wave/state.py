@@ -37,12 +37,12 @@ class _Place:
 
 
 class Layout:
-    """Where they are, by the numbers of their cells in the netlist.
+    """The places of registers and memories in a state, by the numbers of their cells in the netlist.
 
     Parameters
     ----------
     netlist : nir.Netlist
-        Of the component that the model was made of.
+        The netlist of the component from which the model was made.
     """
 
     def __init__(self, netlist: nir.Netlist):
@@ -81,13 +81,13 @@ class Layout:
         return [sum(place.value(octets, row) for place in places) for row in range(depth)]
 
     def check(self, octets: bytes) -> None:
-        """Raises SimulationError if this can't be such a state."""
+        """Raise SimulationError if the octets cannot be such a state."""
         if len(octets) != self.length:
             raise SimulationError(f"the node's state has {len(octets)} octets, and its RTL's would have {self.length}")
 
 
 def _compiled(text: str, asked: list[tuple[str, str]]) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return what the compiler says of members: offset and size, by name; the size of the whole."""
+    """Return the compiler's figures of members: offset and size, by name; and the size of the whole."""
     lines = "".join(f'    std::printf("{name} %zu %zu\\n", {what});\n' for name, what in asked)
     included = "".join(f'#include "{header}"\n' for header in HEADERS)
     source = (

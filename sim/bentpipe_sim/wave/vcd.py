@@ -17,7 +17,7 @@ from bentpipe_hdl.amaranth_private import Simulated
 __all__ = ["Vcd"]
 
 _FIRST, _COUNT = 33, 94
-"""Of the characters that identifiers are made of."""
+"""First code and number of the characters of which identifiers consist."""
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z_0-9$]*")
 """Identifiers that need no backslash (clause 3.7.1)."""
@@ -55,7 +55,7 @@ class Vcd:
         self._body.close()
 
     def begin(self, time: int, rows: dict[Any, list[int]]) -> None:
-        """All signals as they are now; ``rows`` are those of memories now."""
+        """Begin the dump with all signals as they are now; ``rows`` are the present rows of memories."""
         self._begin, self._before = time, rows
         for signal, scopes in self._bench.scopes.items():
             if len(signal):
@@ -64,7 +64,7 @@ class Vcd:
         self._bench.rows.clear()
 
     def put(self, time: int) -> None:
-        """What is otherwise than at the last call."""
+        """Write the values that changed since the last call."""
         bench = self._bench
         lines = [line for signal in bench.changed for line in self._changes(self._kept.get(id(signal), []))]
         for memory, row in sorted(bench.rows, key=lambda each: (self._number[each[0]], each[1])):
@@ -91,7 +91,7 @@ class Vcd:
             shutil.copyfileobj(self._body, out)
 
     def _keep(self, key: Any, scopes: Iterable[tuple[str, ...]], parts: Iterable[tuple[str, Any]]) -> None:
-        """From now on it has these parts, at these places; they have their first values now."""
+        """Dump these parts of a signal at these places from now on; they have their first values now."""
         kept: Kept = []
         for path, what in parts:
             if isinstance(what, Value) and not len(what):

@@ -1,4 +1,4 @@
-"""What an application is to the hosts, and what it has of them."""
+"""The interface between applications and hosts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Socket:
     that has to wait return at once: the program is told when the wait is over."""
 
     def write(self, octets: int, now_ps: int) -> bool:
-        """Write ``octets``. False: the socket couldn't take all of it at once; :meth:`Program.written` is called
-        when it has, and until then the program doesn't write."""
+        """Write ``octets``. False: the socket could not take all of it at once; :meth:`Program.written` is called
+        when it has, and until then the program does not write."""
         raise NotImplementedError
 
     def pour(self, octets: int, unit: int, now_ps: int) -> None:
-        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The program isn't
+        """Write ``octets`` in writes of ``unit``, each as soon as the one before is through. The program is not
         told when."""
         raise NotImplementedError
 
@@ -37,19 +37,19 @@ class Socket:
         raise NotImplementedError
 
     def unread(self) -> int:
-        """Octets that :meth:`read` would give."""
+        """Return the number of octets that :meth:`read` would give."""
         raise NotImplementedError
 
     def ended(self) -> bool:
-        """The other end has closed: what is unread is all there is."""
+        """Return whether the other end has closed: no data will follow the unread data."""
         raise NotImplementedError
 
     def dead(self) -> bool:
-        """Nothing can be written or read any more."""
+        """Return whether nothing can be written or read any more."""
         raise NotImplementedError
 
     def flush(self, now_ps: int) -> None:
-        """The program has done its calls: send what came of them."""
+        """Send what the program's calls have produced; the program has made all its calls."""
         raise NotImplementedError
 
     def echo(self, now_ps: int) -> None:
@@ -59,7 +59,7 @@ class Socket:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Program:
-    """Drives one socket.
+    """A program that drives one socket.
 
     Each method that is told the time returns when to call :meth:`wake` (ps), or 0 to leave that as it is; there is one
     such time.
@@ -75,29 +75,34 @@ class Program:
         self.reads: bool = reads
 
     def connected(self, socket: Socket, now_ps: int) -> int:
-        """The connection is established."""
+        """Handle the establishment of the connection; return the time to be woken at, or 0."""
         return 0
 
     def wake(self, socket: Socket, now_ps: int) -> int:
-        """Act at the time that was asked for; return the next such time, 0: none."""
+        """Handle the time that was asked for; return the next such time, or 0."""
         return 0
 
     def again(self, now_ps: int) -> int:
-        """Draw anew what is drawn already and lies ahead, as likely as it is after all that has been. Without this it
-        stays as it is."""
+        """Draw again what is drawn already for later times, given all that has happened; return the time to be woken
+        at, or 0.
+
+        Without this method it stays as it is.
+        """
         return 0
 
     def written(self, socket: Socket, now_ps: int) -> int:
-        """Return the write that had to wait is complete."""
+        """Handle the completion of a write that had to wait; return the time to be woken at, or 0."""
         return 0
 
     def arrived(self, socket: Socket, now_ps: int) -> int:
-        """There is something to read, or the other end has closed."""
+        """Handle new data, or the other end's close; return the time to be woken at, or 0."""
         return 0
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
-        """Return a datagram of ``octets`` came, the first of its number; the program that first sent it wrote it at
-        ``sent_ps``."""
+        """Handle the first arrival of a datagram of ``octets``; return the time to be woken at, or 0.
+
+        The program that first sent it wrote it at ``sent_ps``.
+        """
         return 0
 
 
@@ -113,7 +118,7 @@ class Site:
     """One of the two hosts of a flow."""
 
     def ports(self, count: int) -> int:
-        """The first of ``count`` ports in a row that nothing uses and that aren't given again."""
+        """Return the first of ``count`` consecutive ports that are unused and will not be given again."""
         raise NotImplementedError
 
 
@@ -123,7 +128,7 @@ class SocketPair:
     Members
     -------
     error : str
-        Why the connection broke; empty if it didn't.
+        Why the connection broke; empty if it did not.
     """
 
     error: str = ""
@@ -160,20 +165,20 @@ class FlowEndpoints:
         ports: tuple[int, int] | None = None,
         name: str = "",
     ) -> SocketPair:
-        """Two sockets. A socket without a program reads what comes, and closes when the other end does.
+        """Make two sockets. A socket without a program reads all data, and closes when the other end does.
 
         Parameters
         ----------
         near, far : Site
         program, far_program : Program or None
         opener : Site or None
-            Which of them connects; ``near`` if None. The other one listens from now on.
+            The one that connects; ``near`` if None. The other one listens from now on.
         ports : tuple of int or None
-            At ``near`` and at ``far``; None or 0: any.
+            Ports at ``near`` and at ``far``; None or 0: any.
         name : str
-            A connection with a name is none of those whose octets and segments the flow reports: it carries a dialogue
-            about them. Series are recorded of it, as ``FLOW.NAME``, and of the first without a name, if that is made
-            before the flow begins.
+            Name of a connection whose octets and segments are not in the flow's report: it carries a dialogue about
+            them. Its series are recorded as ``FLOW.NAME``. Series of the first connection without a name are recorded
+            if it is made before the flow begins.
         """
         raise NotImplementedError
 
@@ -182,20 +187,20 @@ class FlowEndpoints:
         raise NotImplementedError
 
     def at(self, time_ps: int, alarm: Alarm) -> None:
-        """Ring at this time."""
+        """Wake an alarm at this time."""
         raise NotImplementedError
 
     def look(self, now_ps: int) -> None:
-        """The application may be done without a connection having ended: see whether the flow has."""
+        """Check whether the flow has ended, as the application may be done before a connection ends."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Application(Program):
-    """What runs between the two hosts of a flow; every flow needs an instance of its own.
+    """The program that runs between the two hosts of a flow; every flow needs an instance of its own.
 
-    One whose source writes to a sink that just reads is the program of the source's socket: it has only to override
-    what :class:`Program` calls. Others say in :meth:`listen` and :meth:`connect` which sockets there are.
+    If the source writes to a sink that only reads, the application is the program of the source's socket: it overrides
+    only what :class:`Program` calls. Others create their sockets in :meth:`listen` and :meth:`connect`.
 
     Members
     -------
@@ -213,22 +218,22 @@ class Application(Program):
         self.first: SocketPair | None = None
 
     def listen(self) -> None:
-        """The flow is set up: make the sockets that are there before it begins, those that listen above all."""
+        """Make the sockets that exist before the flow begins, above all those that listen."""
         endpoints = self.endpoints
         self.first = endpoints.pair(endpoints.source, self, endpoints.sink, None)
 
     def connect(self, now_ps: int) -> None:
-        """The flow begins: open a connection."""
+        """Open a connection, as the flow begins."""
         if self.first is not None:
             self.first.open(now_ps)
 
     def ended(self, pair: SocketPair, now_ps: int) -> None:
-        """Both ends of a connection are closed, or it broke."""
+        """Handle the end of a connection: both ends are closed, or it broke."""
 
     def done(self) -> bool:
-        """No further connection will be opened: the flow ends when those that were have ended."""
+        """Return whether no further connection will be opened: the flow ends when all opened connections have ended."""
         return True
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what the application has to report, up to now."""
+        """Return the application's report up to now."""
         return {}

@@ -1,4 +1,4 @@
-"""What applications share that write blocks at times of their own."""
+"""The common part of applications that write blocks at times of their own."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ PERIODIC: Final = (
 
 
 def periodic(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], int | None]:
-    """Return the application that a test of blocks means: with bounds ``random``, with distributions ``sessions``, else
-    ``cbr``."""
+    """Return the name of the application for a test of blocks: with bounds ``random``, with distributions
+    ``sessions``, else ``cbr``."""
     repeats, gaps, late = given.get("repeats"), given["gaps"], given.get("late")
     if any(isinstance(each, Distribution) for each in (given["blocks"], gaps, repeats)):
         return "sessions", _sessions(given["blocks"], gaps, repeats) | {"late": late}, None
@@ -127,7 +127,7 @@ def _drawn(value: Any) -> Distribution:
 
 
 def blocks_fit(given: FlowRequest) -> Problem:
-    """A block over UDP is at least one datagram."""
+    """Return a problem unless a block over UDP has room for its stamp."""
     block = given.values["block"]
     if given.protocol == "udp" and (min(block) if isinstance(block, tuple) else block) < STAMP_OCTETS:
         return "block", f"over UDP a block has {STAMP_OCTETS} octets and more: it carries a stamp"
@@ -173,15 +173,15 @@ class BlockSource(Application):
         self.blocked_ps: int = 0
 
     def begin(self, now_ps: int) -> int:
-        """When the first block is due."""
+        """Return the time at which the first block is due (ps)."""
         return now_ps
 
     def draw(self) -> int:
-        """Octets of the block that is due."""
+        """Return the octets of the block that is due."""
         raise NotImplementedError
 
     def after(self, due_ps: int) -> int:
-        """When the block after the one that was due at ``due_ps`` is due; later than that."""
+        """Return the time at which the block after the one of ``due_ps`` is due; it is later than ``due_ps``."""
         raise NotImplementedError
 
     def connected(self, socket: Socket, now_ps: int) -> int:
@@ -200,7 +200,7 @@ class BlockSource(Application):
         return 0
 
     def _wait(self, socket: Socket, now_ps: int) -> int:
-        """Take every block that is due; the time of the next."""
+        """Take every block that is due; return the time of the next."""
         while not self.stopped and self.due_ps <= now_ps and (self.end_ps == 0 or self.due_ps < self.end_ps):
             self._due(socket, now_ps)
             self.due_ps = self.after(self.due_ps)

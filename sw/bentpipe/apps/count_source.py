@@ -1,4 +1,4 @@
-"""What sources share that draw how many blocks an interval has."""
+"""The common part of sources that draw the number of blocks of an interval."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CountSource(BlockSource):
         self.nth = 0  # of these, that which is due
 
     def count_of_next(self) -> int:
-        """The number of blocks in the interval that begins."""
+        """Return the number of blocks in the interval that begins."""
         raise NotImplementedError
 
     def begin(self, now_ps: int) -> int:

@@ -32,23 +32,23 @@ _FRAME_SIGMA: Final = 0.2
 @final
 @dataclass(frozen=True)
 class Distribution:
-    """How a quantity is drawn.
+    """The probability distribution of a quantity.
 
     Parameters
     ----------
     name : str
         One of :data:`DISTRIBUTIONS`.
     first : int
-        Its first parameter: ``value``, ``min``, ``mean`` or ``scale``, at least 1. The mean is the arithmetic one; that
-        of ``mpeg`` is of an I frame.
+        First parameter: ``value``, ``min``, ``mean`` or ``scale``, at least 1. The mean is the arithmetic one; that of
+        ``mpeg`` is the mean of an I frame.
     second : float
-        Its second: ``max``; ``sigma``, the standard deviation of the logarithm; ``shape``, the exponent of Pareto's
-        tail, whose mean is infinite at 1 and below, or of the gamma distribution, whose mean is scale * shape;
+        Second parameter: ``max``; ``sigma``, the standard deviation of the logarithm; ``shape``, the exponent of
+        Pareto's tail, whose mean is infinite at 1 and below, or of the gamma distribution, whose mean is scale * shape;
         ``scene``, the mean length of a scene in frames.
     most : int
-        What is drawn above this counts as this; 0: as it is.
+        Upper limit: a greater value counts as this; 0: no limit.
     least : int
-        What is drawn below this counts as this.
+        Lower limit: a smaller value counts as this.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Distribution:
             raise ValueError(f"least goes with {', '.join(_LEAST)}")
 
     def lowest(self) -> int:
-        """Return the least value that it gives."""
+        """Return the least value of the distribution."""
         return self.first if self.name in ("constant", "uniform", "pareto") else max(1, self.least)
 
 
@@ -94,21 +94,21 @@ class RandomStream:
         return low + int(self._random.random() * (high - low + 1))
 
     def share(self) -> float:
-        """From 0 to 1, without 1."""
+        """Return a uniform number from 0 to 1, without 1."""
         return self._random.random()
 
     def exponential(self, mean: int) -> int:
-        """Exponentially distributed with this mean, rounded up: 1 at least."""
+        """Return an exponentially distributed number with this mean, rounded up: 1 at least."""
         return 1 - int(mean * math.log(1.0 - self._random.random()))
 
     def geometric(self, mean: int) -> int:
-        """Geometrically distributed with this mean: 1 at least."""
+        """Return a geometrically distributed number with this mean: 1 at least."""
         if mean <= 1:
             return 1
         return 1 + int(math.log(1.0 - self._random.random()) / math.log1p(-1.0 / mean))
 
     def poisson(self, mean: float) -> int:
-        """Poisson distributed with this mean."""
+        """Return a Poisson distributed number with this mean."""
         count = 0
         while mean > 0.0:  # a sum of parts whose exponentials are numbers
             part = mean if mean < 16.0 else 16.0
@@ -120,7 +120,7 @@ class RandomStream:
         return count
 
     def gauss(self) -> float:
-        """Normally distributed: mean 0, variance 1."""
+        """Return a normally distributed number: mean 0, variance 1."""
         return self._random.gauss(0.0, 1.0)
 
     def draw(self, distribution: Distribution) -> int:
@@ -148,8 +148,11 @@ class RandomStream:
         return math.exp(math.log(mean) - sigma * sigma / 2.0 + sigma * self._random.gauss(0.0, 1.0))
 
     def _frame_size(self, distribution: Distribution) -> int:
-        """Octets of the next frame of MPEG video: lognormal about the mean of its type, which scenes of geometric
-        length scale together (after Krunz and Hughes, "A traffic model for MPEG-coded VBR streams", 1995)."""
+        """Return the octets of the next frame of MPEG video.
+
+        They are lognormal about the mean of the frame's type. A scene of geometric length scales all its frames
+        together (after Krunz and Hughes, "A traffic model for MPEG-coded VBR streams", 1995).
+        """
         if self._scene_left == 0:
             self._scene_left = self.exponential(round(distribution.second))
             self._scene = self._lognormal(1.0, _SCENE_SIGMA)

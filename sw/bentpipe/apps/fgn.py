@@ -20,8 +20,9 @@ _LEAST_GAP_PS: Final = 100_000
 
 
 def paths(length: int, hurst: float, draws: RandomStream) -> tuple[list[float], list[float]]:
-    """Two independent paths of fractional Gaussian noise, of mean 0 and variance 1: exact, by circulant embedding
-    (Davies and Harte 1987).
+    """Return two independent paths of fractional Gaussian noise, of mean 0 and variance 1.
+
+    They are exact, by circulant embedding (Davies and Harte 1987).
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class FractionalNoise(CountSource):
 
 
 def check_interval(given: FlowRequest, most: float) -> Problem:
-    """Check that so many blocks fit an interval, at least 0.1 us apart."""
+    """Return a problem unless so many blocks fit an interval, at least 0.1 us apart."""
     interval = given.values["interval"]
     if most * _LEAST_GAP_PS > interval:
         return "interval", f"{most:.0f} blocks may be in an interval: they need {most / 1e4:.3g} ms at least"

@@ -82,7 +82,7 @@ class Ftp(Application):
         self.first = endpoints.pair(client, self.client, server, self.server, None, ports, "control")
 
     def begun(self, now_ps: int) -> None:
-        """The client has the data connection, or the reply that announces it: it takes the time from the later."""
+        """Record the begin of the transfer: the later one of data connection and announcing reply counts."""
         if now_ps > self.begun_ps:
             self.begun_ps = now_ps
 
@@ -138,7 +138,7 @@ class FtpClient(Program):
         self._command(socket, now_ps)
 
     def proceed(self, now_ps: int) -> None:
-        """The transfer is complete for the server, or for the client: when it is for both, the client leaves."""
+        """Let the client leave once the transfer is complete for both, the server and the client."""
         if self.complete and self.session.ended_ps >= 0 and self.step == _TRANSFER and self.socket is not None:
             self._command(self.socket, now_ps)
             self.socket.flush(now_ps)
@@ -187,11 +187,11 @@ class FtpServer(Program):
         return 0
 
     def announce(self, now_ps: int) -> None:
-        """The data connection is there."""
+        """Announce the data connection, which is established."""
         self._say(len(COMMANDS[_TRANSFER][1]), now_ps)
 
     def finished(self, now_ps: int) -> None:
-        """The server has sent, or stored, the file."""
+        """Reply that the file is sent or stored."""
         self._say(len(_COMPLETE), now_ps)
 
     def _say(self, octets: int, now_ps: int) -> None:
@@ -202,8 +202,8 @@ class FtpServer(Program):
 
 @final
 class FtpSend(Program):
-    """Reads the file block by block and writes it to the data connection. While a block is written, the disk reads the
-    next one ahead."""
+    """The sender of a file: it reads block by block and writes to the data connection; the disk reads one block
+    ahead."""
 
     def __init__(self, session: Ftp) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class FtpSend(Program):
         self.disk_ps: int = 0
 
     def _disk(self) -> int:
-        """Return how long the disk takes for the next block."""
+        """Return the time that the disk takes for the next block (ps)."""
         octets = min(self.session.block_octets, self.left)
         rate = self.session.read_bps
         return octets * 8 * _PS_PER_S // rate if rate else 0
@@ -256,7 +256,7 @@ class FtpSend(Program):
 
 @final
 class FtpReceive(Program):
-    """Reads from the data connection and writes to the disk, block by block; while the disk writes it doesn't read."""
+    """The receiver of a file: it reads from the data connection and writes to the disk in turn, block by block."""
 
     def __init__(self, session: Ftp) -> None:
         super().__init__(True)

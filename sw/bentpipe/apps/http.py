@@ -87,7 +87,7 @@ class Http(Application):
         self.sum_ps: int = 0
 
     def listen(self) -> None:
-        """The server's port takes whatever comes."""
+        """Make no socket: the server's port accepts every connection."""
 
     def connect(self, now_ps: int) -> None:
         self.end_ps = now_ps + self.duration_ps if self.duration_ps else 0
@@ -111,7 +111,7 @@ class Http(Application):
         return True
 
     def answered(self, time_ps: int) -> None:
-        """A whole response is there."""
+        """Count a whole response, and its time."""
         insort(self.times, time_ps)
         self.sum_ps += time_ps
 
@@ -132,7 +132,7 @@ class Http(Application):
 
 
 def _rank(times: list[int], percent: int) -> int:
-    """Return the percentile by the nearest rank: so many percent are no longer."""
+    """Return the percentile by the nearest rank."""
     return times[(percent * len(times) + 99) // 100 - 1] if times else 0
 
 
@@ -150,7 +150,7 @@ class User(Alarm):
         self.asked_ps: int = -1
 
     def think(self, now_ps: int) -> None:
-        """Think, then ask."""
+        """Wait for a think time, then ask."""
         think = self.http.think
         if think is None:
             self.ring(now_ps)
@@ -158,7 +158,7 @@ class User(Alarm):
             self.http.endpoints.at(now_ps + self.draws.draw(think), self)
 
     def ring(self, now_ps: int) -> None:
-        """It has been thought: ask."""
+        """Send the next request after a think time, or end."""
         http = self.http
         if not http.may_ask(now_ps):
             http.active -= 1
@@ -181,7 +181,7 @@ class User(Alarm):
         pair.open(now_ps)
 
     def answered(self, socket: Socket, now_ps: int) -> None:
-        """The last octet is read."""
+        """Count the response, whose last octet was read, and think again."""
         self.http.answered(now_ps - self.asked_ps)
         self.asked_ps = -1
         if self.http.kept:
@@ -191,7 +191,7 @@ class User(Alarm):
         self.think(now_ps)
 
     def lost(self, now_ps: int) -> None:
-        """The connection is over."""
+        """Handle the end of the connection: an open request has failed."""
         self.socket = None
         if self.asked_ps >= 0:
             self.asked_ps = -1

@@ -14,19 +14,19 @@ __all__ = ["APPLICATION", "LoopbackCells"]
 
 @final
 class LoopbackCells(RoundTrips):
-    """Sends a loopback cell each ``interval_ps``, and times it until it is back.
+    """A source of loopback cells: one each ``interval_ps``, timed until it is back.
 
     Parameters
     ----------
     interval_ps, count, duration_ps : int
-        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
+        As for :class:`~bentpipe.apps.round_trips.RoundTrips`.
     """
 
     def __init__(self, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:
         super().__init__("loopback", 48, interval_ps, count, duration_ps)
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what it counted; how many are lost the flow knows."""
+        """Return the application's counts; the flow knows how many cells are lost."""
         counts: dict[str, Fact] = {"loopback_sent": self.sent, "loopback_returned": self.came}
         return counts | self.times()
 

@@ -67,14 +67,14 @@ class Markov(SlotSource):
         return self.slot_ps()
 
     def _pass(self) -> None:
-        """Go to the next slot."""
+        """Pass to the next slot."""
         self.slot += 1
         if self.draws.share() * self.slots[self.state] < 1.0:
             self.state = 1 - self.state
             self.changes += 1
 
     def _to_cell(self) -> None:
-        """Go to the first slot from the present one on that has a cell."""
+        """Move to the first slot from the present one on that has a cell."""
         while True:
             load = self.loads[self.state]
             if load and (load == 1.0 or self.draws.share() < load):

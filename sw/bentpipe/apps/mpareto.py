@@ -18,7 +18,7 @@ __all__ = ["APPLICATION", "Sessions", "mean_length"]
 
 
 def _zeta(s: float) -> float:
-    """Riemann's zeta function for s > 1, by the formula of Euler and Maclaurin."""
+    """Return Riemann's zeta function for s > 1, by the formula of Euler and Maclaurin."""
     n = 20
     total = sum(k**-s for k in range(1, n))
     return (
@@ -82,8 +82,10 @@ class Sessions(CountSource):
         return len(ends)
 
     def _rest(self) -> int:
-        """Intervals that a session under way has left, this one included. The probability of i is in proportion to that
-        of a session to have i or more."""
+        """Return the intervals that a session under way has left, this one included.
+
+        The probability of i is in proportion to that of a session with i intervals or more.
+        """
         draws, least, shape = self.draws, self.least, self.shape
         if draws.share() * self.mean < least:
             return draws.uniform(1, least)

@@ -17,7 +17,7 @@ _ECHO_PORT: Final = 7
 
 @final
 class Echo(Program):
-    """Sends back what comes."""
+    """A program that sends back all that arrives."""
 
     def received(self, socket: Socket, octets: int, sent_ps: int, now_ps: int) -> int:
         socket.echo(now_ps)
@@ -26,14 +26,15 @@ class Echo(Program):
 
 @final
 class Ping(RoundTrips):
-    """Asks for an echo each ``interval_ps``, and times it from the call that sends it to the one that reads it.
+    """A ping: it asks for an echo each ``interval_ps``, and times it from the call that sends it to the one that reads
+    it.
 
     Parameters
     ----------
     octets : int
         Payload of a datagram; with 56 the packet is as long as ping's.
     interval_ps, count, duration_ps : int
-        As of :class:`~bentpipe.apps.round_trips.RoundTrips`.
+        As for :class:`~bentpipe.apps.round_trips.RoundTrips`.
     """
 
     def __init__(self, octets: int, interval_ps: int, count: int = 0, duration_ps: int = 0) -> None:
@@ -46,7 +47,7 @@ class Ping(RoundTrips):
         self.first = endpoints.pair(endpoints.source, self, endpoints.sink, Echo(), ports=(0, _ECHO_PORT))
 
     def facts(self, now_ps: int) -> dict[str, Fact]:
-        """Return what ping prints at its end."""
+        """Return the figures that ping prints at its end."""
         lost = 0 if self.first is None else self.first.lost()
         counts: dict[str, Fact] = {
             "ping_sent": self.sent,

@@ -38,7 +38,7 @@ def _found() -> dict[str, ApplicationSpec]:
 
 
 APPLICATIONS: Final[dict[str, ApplicationSpec]] = _found()
-"""By name."""
+"""Applications by name."""
 
 REPORTS: Final[dict[str, Report]] = {k.name: k.report for k in APPLICATIONS.values() if k.report is not None}
 """What they report, by the application."""
@@ -65,7 +65,7 @@ def keys() -> list[str]:
 
 
 def check(name: str, given: FlowRequest) -> Problem:
-    """Return what is wrong with settings that are each right: the key and the reason; None if nothing is."""
+    """Return the fault of settings that are each valid, as key and reason; None if there is none."""
     kind = APPLICATIONS[name]
     if given.protocol not in kind.protocols:
         return "protocol", f"{name} runs over {' and '.join(kind.protocols)} only"
@@ -100,6 +100,6 @@ def make(name: str, given: FlowRequest) -> Application:
 
 
 def reported(app: str) -> tuple[str, ...]:
-    """Those figures of what an application reports that are numbers."""
+    """Return the names of an application's reported figures that are numbers."""
     report = REPORTS.get(app)
     return () if report is None else tuple(c.name for c in report.columns if c.name != report.label)

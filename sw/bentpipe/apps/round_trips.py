@@ -1,4 +1,4 @@
-"""What applications have in common that ask at fixed times for something to come back, and time it."""
+"""The common part of applications that send requests at fixed times, and measure the time until the answer."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class RoundTrips(Application):
         self.writing = not socket.write(self.octets, now_ps)
 
     def _stop(self, socket: Socket, now_ps: int) -> None:
-        """The last request is written, or waits to be."""
+        """Close the socket, unless requests still wait to be written."""
         if not self.waiting:
             socket.close(now_ps)
 
     def times(self) -> dict[str, Fact]:
-        """Least, mean and greatest round trip, and their standard deviation."""
+        """Return the least, mean and greatest round trip, and their standard deviation."""
         came = self.came
         return {
             f"{self.kind}_min_ps": self.min_ps,

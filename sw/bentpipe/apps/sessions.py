@@ -20,7 +20,7 @@ _LEAST_PS: Final = 1_000_000
 @final
 @dataclass(frozen=True)
 class SessionModel:
-    """What is drawn of sessions.
+    """The random quantities of sessions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How an application is declared: one entry from which come TOML's keys, NetSpec's words, tables and documentation."""
+"""The declaration of an application: one entry gives TOML's keys, NetSpec's words, tables and documentation."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 OCTETS: Final = SIZE.within(1, 2**30)
-"""Of a block or a write."""
+"""Octets of a block or a write."""
 SPAN: Final = TIME.within("1 us", 10**15)
-"""From one thing to the next: no less than a cell takes on any line but the fastest, so that simulated time goes on."""
+"""Time between two events: at least that of a cell on any line but the fastest, so that simulated time advances."""
 TIMES: Final = COUNT.within(1, 10**6)
 """How many."""
 
@@ -85,7 +85,7 @@ class AppSetting(Setting):
             raise ValueError(f"{self.name}: a random value cannot have a default")
 
     def words(self) -> tuple[str, ...]:
-        """Its names in NetSpec."""
+        """Return the names of the setting in NetSpec."""
         return (self.word or self.name, *self.also)
 
     def read(self, given: object, document: bool = True) -> Any:
@@ -159,27 +159,27 @@ def _distribution(of: Quantity, given: Mapping[str, Any]) -> Distribution:
 
 @dataclass(frozen=True)
 class FlowRequest:
-    """What an experiment says of one flow.
+    """The settings that an experiment gives for one flow.
 
     Members
     -------
     protocol : str
     values : Mapping
-        Of every setting of the application.
+        Value of every setting of the application.
     size : int or None
     duration_ps : int
         0: none.
     datagram : int or None
     mtu : int
-        The smaller one of the two hosts'.
+        The smaller MTU of the two hosts.
     interface_queue : int
-        Of the source.
+        Queue of the source's interface.
     seed, number : int
-        The experiment's, and that of the flow in it: what random numbers depend on.
+        The experiment's seed, and the flow's number in it: random numbers depend on both.
     sinks : int
-        Hosts that receive.
+        Number of receiving hosts.
     folder : Path or None
-        That of the experiment's file, from which on files are named.
+        Folder of the experiment's file; names of files are relative to it.
     """
 
     protocol: str
@@ -206,7 +206,7 @@ class Column:
         ``ps``, ``1/s``, or "" for a plain number or a text.
     text : str
     head : str
-        Its column in the table of a run; "": it isn't there.
+        Its column in the table of a run; "": it is not there.
     words : str
         In figures and tables of sweeps; "": the head, or else the name.
     ratio : bool
@@ -223,16 +223,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Report:
-    """What an application reports, and the table of a run that shows it.
+    """The figures that an application reports, and the table of a run that shows them.
 
     Members
     -------
     title : str
     columns : tuple of Column
     shown_with : tuple of str
-        The table has a flow only if one of these is not 0; empty: it has every flow.
+        The table has a flow only if one of these figures is not 0; empty: it has every flow.
     label : str
-        A figure that stands behind the application's name.
+        A figure shown after the application's name.
     """
 
     title: str
@@ -254,7 +254,7 @@ class Test:
         From these by name: the name of the application, its settings, and the size or None; ValueError says what is
         wrong. None: the application's own, as they are.
     fixed : Mapping
-        Arguments that it doesn't take, as their values are these.
+        Arguments that it does not take, as their values are these.
     """
 
     name: str
@@ -281,9 +281,9 @@ class ApplicationSpec:
     check : callable
         What is wrong with settings that are each right.
     protocols : tuple of str
-        What it runs over; the first is that of a flow that doesn't say.
+        What it runs over; the first is that of a flow that does not say.
     takes : tuple of str
-        Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it isn't taken, a duration
+        Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it is not taken, a duration
         means nothing.
     tests : tuple of Test
         Its names in NetSpec.
@@ -308,7 +308,7 @@ class ApplicationSpec:
         object.__setattr__(self, "by_name", {setting.name: setting for setting in self.settings})
 
     def defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings with their defaults for what is not given."""
+        """Return the value of every setting: the given one, or the default."""
         values = {}
         for setting in self.settings:
             value = given.get(setting.name)

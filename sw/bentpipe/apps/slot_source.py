@@ -1,4 +1,4 @@
-"""What sources share that send single cells in slots of a line."""
+"""The common part of sources that send single cells in slots of a line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class SlotSource(BlockSource):
         self.slot = 0
 
     def slot_ps(self) -> int:
-        """When the slot begins: in the middle of its first tick, so that no rounding makes another of it."""
+        """Return the time at which the slot begins (ps).
+
+        It is the middle of the slot's first tick, so that rounding cannot change the tick.
+        """
         return -(-self.slot * _BITS_A_CELL_PS // self.rate_bps) + _HALF_TICK_PS
 
     def first_slot(self, now_ps: int) -> int:
@@ -50,7 +53,7 @@ class SlotSource(BlockSource):
 
 
 def one_cell(app: str, given: FlowRequest) -> Problem:
-    """Check that datagrams fit one cell."""
+    """Return a problem unless datagrams fit one cell."""
     if given.datagram != CELL_STAMP_OCTETS:
         return "datagram", f"{app} has datagrams of one cell: give datagram = {CELL_STAMP_OCTETS}"
     return None

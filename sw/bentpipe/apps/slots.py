@@ -80,8 +80,10 @@ class Slots(SlotSource):
         return self.slot_ps()
 
     def again(self, now_ps: int) -> int:
-        """In the slots to come, given that those that were had no more than they had. What follows from a phase that
-        has shown stays."""
+        """Draw the next slot again, given the slots that have passed; return the time at which it is due (ps).
+
+        A phase that a cell has already shown stays; then the result is 0.
+        """
         first = self.slot_behind(now_ps)
         if not self.period:
             self.slot = first - 1 + self._gap()

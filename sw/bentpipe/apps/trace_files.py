@@ -28,7 +28,7 @@ _PCAP: Final = {
     b"\xa1\xb2\x3c\x4d": (">", 10**3),
     b"\x4d\x3c\xb2\xa1": ("<", 10**3),
 }
-"""By the first octets: order of octets, ps of a unit of time."""
+"""Byte order, and unit of time in ps, by the first octets of a file."""
 _PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 _HEADERS: Final = {1: 14, 100: 8, 101: 0, 113: 16, 123: 4, 228: 0, 229: 0}
 """Octets before the IP packet by link type: Ethernet, RFC 1483 with LLC/SNAP, IP, Linux "any", SunATM, IPv4, IPv6."""
@@ -47,12 +47,12 @@ class Packet:
 
 
 def find(name: str, folder: Path | None) -> Path:
-    """Return a file, named from the folder of the experiment on."""
+    """Return the path of a file; it is relative to the experiment's folder."""
     return Path(name) if folder is None else folder / name
 
 
 def problem_of(name: str, folder: Path | None, read: Callable[[Path], object]) -> tuple[str, str] | None:
-    """Return what is wrong with the file of a setting ``file``: that it can't be read, or what ``read`` says."""
+    """Return the fault of the file of a setting ``file``: it cannot be read, or ``read`` refuses its contents."""
     try:
         read(find(name, folder))
     except ValueError as error:
@@ -68,19 +68,19 @@ def digest(path: Path) -> str:
 
 
 def packets(path: Path, vc: str) -> list[Packet]:
-    """The packets of a CSV file with columns ``time`` (s), ``size`` and maybe ``vc``, or of a capture (pcap, pcapng).
+    """Return the packets of a CSV file with columns ``time`` (s), ``size`` and optionally ``vc``, or of a capture.
 
-    Times count from the first packet, whatever its VC; in order of time.
+    A capture is a pcap or pcapng file. Times count from the first packet of any VC; the packets are in order of time.
 
     Parameters
     ----------
     vc : str
-        Only those of this one; "": all.
+        Only packets of this VC; "": all.
 
     Raises
     ------
     ValueError
-        What is wrong with it, and where.
+        The file is invalid; the text names the line or the fault.
     OSError
     """
     content = path.read_bytes()
@@ -197,7 +197,7 @@ def _pcapng(content: bytes, name: str) -> list[Packet]:
 
 
 def _resolution(options: bytes, order: str) -> int:
-    """Units of time a second, by option 9 of an interface."""
+    """Return the units of time a second, by option 9 of an interface."""
     at = 0
     while at + 4 <= len(options):
         kind, length = unpack_from(f"{order}HH", options, at)
@@ -211,7 +211,8 @@ def _resolution(options: bytes, order: str) -> int:
 
 
 def frames(path: Path, form: str) -> list[int]:
-    """The octets of a video's frames, in the order of the file; `#` begins a comment. Errors as of :func:`packets`."""
+    """Return the octets of a video's frames, in the file's order; `#` begins a comment. Errors are as for
+    :func:`packets`."""
     column, columns, divided = FRAME_FORMATS[form]
     found = []
     for number, line in enumerate(_text(path.read_bytes(), path.name), 1):

@@ -98,7 +98,7 @@ class SessionClient:
         return self.call("set", values={**(values or {}), **settings})
 
     def reset(self) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         return self.call("reset")
 
     def keys(self) -> list[dict[str, Any]]:
@@ -118,11 +118,11 @@ class SessionClient:
         return self.call("queue")
 
     def lateness(self) -> dict[str, Any]:
-        """Return how far behind the simulation is, and what was late."""
+        """Return how far the simulation is behind, and the packets that were late."""
         return self.call("lateness")
 
     def now(self) -> dict[str, Any]:
-        """Return what passes at the ends."""
+        """Return the present traffic at the ends."""
         return self.call("now")
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ class SessionClient:
         return self.call("events", since=since)["events"]
 
     def session(self) -> dict[str, Any]:
-        """Return what the session is."""
+        """Return the session's description."""
         return self.call("session")
 
     def stop(self) -> None:
@@ -153,7 +153,7 @@ def ask(folder: Path, settings: Sequence[str]) -> dict[str, Any]:
     Raises
     ------
     BentpipeError
-        It doesn't go on, or doesn't take them.
+        It does not go on, or does not take them.
     """
     with SessionClient(folder) as client:
         return client.call("set", settings=[*settings])

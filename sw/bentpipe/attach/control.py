@@ -2,7 +2,7 @@
 
 The socket is ``.running/control`` in the run folder, with mode 0600. A socket's address has 107 octets at most, so
 there is a short link to it besides, in the runtime directory: :func:`short_link`. Each client has a thread. A client
-that goes away, or doesn't read, leaves the session as it is.
+that goes away, or does not read, leaves the session as it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Client:
                     yield line
 
     def send(self, text: str) -> bool:
-        """Send a message; False: the client is gone, or takes nothing."""
+        """Send a message; return False if the client is gone, or does not read."""
         try:
             with self._lock:
                 view = memoryview(text.encode())
@@ -69,7 +69,7 @@ class _Client:
 
 
 class Control:
-    """Serves a session on its socket.
+    """The server of a session's control socket.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Control:
         threading.Thread(target=self._notify, daemon=True).start()
 
     def close(self) -> None:
-        """Nobody can ask any more."""
+        """Close the control socket, after which nobody can make requests."""
         self._service.close()
         self._news.put(None)
         with suppress(OSError):
@@ -108,7 +108,7 @@ class Control:
             self.link.unlink(missing_ok=True)
 
     def wanted(self, what: str, now_s: float) -> bool:
-        """Return whether somebody is to be told of this now."""
+        """Return whether a client has subscribed to this kind of notification, and one is due."""
         return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
 
     def tell(self, what: str, content: dict[str, Any]) -> None:
@@ -185,8 +185,10 @@ def _timeval(seconds: float) -> bytes:
 
 
 def short_link(pid: int) -> Path:
-    """Return where the short link to the socket of the session in a process is: in ``XDG_RUNTIME_DIR``, or else in a
-    folder of the user's own in the folder for temporary files."""
+    """Return the path of the short link to the socket of the session in a process.
+
+    It is in ``XDG_RUNTIME_DIR``, or else in a folder of the user's own among the temporary files.
+    """
     own = os.environ.get("XDG_RUNTIME_DIR")
     above = Path(own) / "bentpipe" if own else Path(tempfile.gettempdir()) / f"bentpipe-{os.geteuid()}"
     return above / f"{pid}.control"

@@ -1,4 +1,4 @@
-"""Where attached hosts are: what ``--a`` and ``--b`` say, as something that is opened, and gone when it is closed."""
+"""The ends at which hosts are attached: ``--a`` and ``--b``, read, opened, and removed when they are closed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ETHERNET: Final = 18
 """Octets of a frame beside the IP packet, at most: two addresses, a VLAN's tag, the type."""
 
 Addresses = Sequence[ipaddress.IPv4Interface | ipaddress.IPv6Interface]
-"""Of an end: IPv4, and IPv6 where that is wanted."""
+"""Addresses of an end: IPv4, and IPv6 if wanted."""
 
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 
@@ -58,7 +58,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class End:
-    """What an option says: a kind of :data:`KINDS`, and the text behind it."""
+    """An end as an option names it: a kind of :data:`KINDS`, and the text after the colon."""
 
     kind: str
     text: str
@@ -73,7 +73,7 @@ class End:
         Raises
         ------
         BentpipeError
-            It can't be: one line that says why.
+            It cannot be: one line that says why.
         """
         return KINDS[self.kind].open(self.text, stack, mtu, addresses)
 
@@ -82,7 +82,7 @@ class End:
 
 
 def parse_end(text: str, option: str) -> End:
-    """An end as an option has it, ``KIND:TEXT``.
+    """Return the end that an option names as ``KIND:TEXT``.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _namespace(name: str, stack: ExitStack, mtu: int, addresses: Addresses) -> O
 
 
 def _quietly(call: Callable[..., object], *arguments: str) -> None:
-    """What is gone already need not go."""
+    """Call a function and ignore its BentpipeError, as what it removes may be gone already."""
     with suppress(BentpipeError):
         call(*arguments)
 
@@ -147,7 +147,7 @@ def _interface(name: str, stack: ExitStack, _mtu: int, _addresses: Addresses) ->
 
 
 def _datagrams(text: str, stack: ExitStack, _mtu: int, _addresses: Addresses) -> Opened:
-    """``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
+    """Open a UDP socket named as ``LOCAL-REMOTE``, each ``[HOST:]PORT``; without a host it is the loopback's."""
     local, dash, remote = text.rpartition("-")
     if not dash:
         raise BentpipeError(f"{text}: expected LOCAL-REMOTE, each [HOST:]PORT, as 10000-10001")

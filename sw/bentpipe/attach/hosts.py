@@ -1,4 +1,4 @@
-"""Which hosts of an experiment are attached, and on which VCs they talk; the rest of it is simulated beside them."""
+"""The attached hosts of an experiment, and the VCs between them; the rest of the experiment is simulated."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ class Attached:
 
 
 def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> dict[str, End]:
-    """Ends by host: ``a`` and ``b`` are where source and sink of the first flow are, or ``HOST=END``; so is ``more``.
+    """Return the ends by host.
 
-    Raises
-    ------
-    BentpipeError
+    ``a`` and ``b`` are the ends of the first flow's source and sink, or ``HOST=END``; all of ``more`` are ``HOST=END``.
     """
     hosts = [host.name for host in experiment.network.hosts]
     first = experiment.flows[0]
@@ -62,14 +60,14 @@ def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> d
 
 
 def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Experiment, Attached]:
-    """The experiment with what is left of its traffic, and the VCs of the attached hosts.
+    """Return the experiment with its remaining traffic, and the VCs of the attached hosts.
 
-    Flows from or to an attached host go, as the host does what it likes; their VCs stay.
+    Flows from or to an attached host are removed, as that host sends what it likes; their VCs stay.
 
     Raises
     ------
     BentpipeError
-        Two hosts that can't talk to each other, or one that can't be attached.
+        Two hosts cannot exchange packets, or one cannot be attached.
     """
     kinds = {end.carries is Carries.PACKETS for end in ends.values() if not end.carries.cells}
     if len(kinds) > 1:

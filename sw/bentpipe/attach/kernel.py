@@ -1,4 +1,4 @@
-"""What of the Linux kernel is used: network namespaces, interfaces, packet sockets, TUN and TAP devices."""
+"""The functions of the Linux kernel in use: network namespaces, interfaces, packet sockets, TUN and TAP devices."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _back() -> Iterator[None]:
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Inside, this thread is in a network namespace with a name."""
+    """Move this thread into a named network namespace, within the context."""
     with _back():
         there = namespace_fd(name)
         try:
@@ -105,19 +105,22 @@ def inside(name: str) -> Iterator[None]:
 
 @contextmanager
 def fresh_namespace() -> Iterator[None]:
-    """Inside, this thread is in a network namespace without a name, which goes with the last socket in it."""
+    """Move this thread into a new network namespace without a name, within the context.
+
+    The namespace ends with the last socket in it.
+    """
     with _back():
         unshare(CLONE_NEWNET)
         yield
 
 
 def ip(*arguments: str) -> str:
-    """Return what ``ip`` prints.
+    """Run ``ip``, and return its output.
 
     Raises
     ------
     BentpipeError
-        It isn't there, or did not work: what it says.
+        It is not there, or did not work: what it says.
     """
     try:
         done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
@@ -130,20 +133,22 @@ def ip(*arguments: str) -> str:
 
 
 def offloads_off(interface: str) -> list[int]:
-    """Return what the kernel would do for whole batches of segments isn't done; what an interface can't change stays.
-    What was on before, for :func:`offloads_on`."""
+    """Switch off the kernel's offloads for batches of segments; return those that were on, for :func:`offloads_on`.
+
+    An offload that the interface cannot change stays.
+    """
     on = [command for command in _OFF.values() if _offload(interface, command - 1)]
     return [command for command in on if _offload(interface, command) is not None]
 
 
 def offloads_on(interface: str, commands: Iterable[int]) -> None:
-    """Have these again, if the interface is still there."""
+    """Switch these offloads on again, if the interface still exists."""
     for command in commands:
         _offload(interface, command, 1)
 
 
 def _offload(interface: str, command: int, value: int = 0) -> int | None:
-    """Return the value behind a command of ``linux/ethtool.h``; None where it can't be done."""
+    """Return the value behind a command of ``linux/ethtool.h``; None where the command is not supported."""
     asked = ctypes.create_string_buffer(struct.pack("II", command, value))
     request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(asked))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, suppress(OSError):
@@ -153,7 +158,7 @@ def _offload(interface: str, command: int, value: int = 0) -> int | None:
 
 
 def stamped(made: socket.socket) -> socket.socket:
-    """The kernel stamps what comes, and keeps much of it."""
+    """Make the kernel time-stamp what a socket receives, with a large receive buffer."""
     made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     try:
         made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RCVBUF)
@@ -164,7 +169,7 @@ def stamped(made: socket.socket) -> socket.socket:
 
 
 def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
-    """Return all frames that come at an interface, and the way out of it.
+    """Return a socket that receives all frames arriving at an interface, and sends through it.
 
     Raises
     ------
@@ -186,7 +191,7 @@ def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
 
 
 def open_device(name: str, tap: bool) -> int:
-    """Return a new TUN or TAP device, which goes when its file descriptor is closed.
+    """Return a new TUN or TAP device, which is removed when its file descriptor is closed.
 
     Raises
     ------

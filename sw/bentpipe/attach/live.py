@@ -1,4 +1,4 @@
-"""What a session keeps while it goes on, for its live page: made by the simulation's thread, written by another."""
+"""The files of a session's live page: made by the simulation's thread, written by another thread."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class LiveFolder:
         self._folder.begin()
 
     def save(self, state: bytes) -> None:
-        """A session has no state to be saved."""
+        """Do nothing: a session has no state that can be saved."""
 
     def keep(self, summary: dict[str, Any], news: Trace) -> None:
         """Show a summary and news soon."""
         self._waiting.put((summary, news))
 
     def close(self) -> None:
-        """All is written."""
+        """Write all that waits to be written, and end the thread."""
         self._waiting.put(None)
         self._thread.join()
 

@@ -18,7 +18,7 @@ __all__ = ["recorded"]
 
 
 def _folder_of(name: str) -> Path | None:
-    """Return where the files that an experiment names are; None: its own file isn't there any more."""
+    """Return the folder of the files that an experiment names; None if its own file does not exist any more."""
     try:
         return find(name).parent
     except BentpipeError:
@@ -26,13 +26,12 @@ def _folder_of(name: str) -> Path | None:
 
 
 def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str, Any]]:
-    """Return the session of a run folder, to be run again for as long as it went, and what came of it then; with these
-    captures.
+    """Return the session of a run folder for a replay of the same length, its earlier result, and these captures.
 
     Raises
     ------
     BentpipeError
-        It isn't there, or was not recorded.
+        It is not there, or was not recorded.
     """
     summary = read_run(folder).summary
     then = summary.get("attached")

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_OCTETS", "VERSION", "Refused", "Service", "message"]
 
 VERSION: Final = 1
-"""Of the protocol; each answer and notification has it as ``version``."""
+"""Version of the protocol, ``version`` in each answer and notification."""
 MOST_OCTETS: Final = 1 << 20
-"""Of a message."""
+"""Size of a message at most."""
 
 _PARSE, _REQUEST, _METHOD, _PARAMS, _REFUSED = -32700, -32600, -32601, -32602, -32000
 _TURN_S: Final = 0.004
@@ -87,7 +87,7 @@ class Service:
     # The protocol
 
     def answer(self, text: str | bytes) -> str:
-        """Return the answer to a line: one message, a batch, or "" for what wants no answer."""
+        """Return the answer to a line: a message, a batch, or "" if no answer is wanted."""
         try:
             given = json.loads(text)
         except ValueError:
@@ -131,7 +131,7 @@ class Service:
     # The simulation's thread
 
     def turn(self, now_ps: int) -> None:
-        """Do what was asked for that touches the network."""
+        """Execute the waiting requests that touch the network."""
         until = time.monotonic() + _TURN_S
         while not self._waiting.empty() and time.monotonic() < until:
             work, answer = self._waiting.get()
@@ -141,7 +141,7 @@ class Service:
                 answer.put(error)
 
     def close(self) -> None:
-        """The session has ended: who waits is told so."""
+        """Refuse all waiting requests, as the session has ended."""
         self._over = True
         while not self._waiting.empty():
             self._waiting.get()[1].put(Refused("the session has ended"))
@@ -162,7 +162,7 @@ class Service:
     # The methods
 
     def session(self) -> dict[str, Any]:
-        """Return what the session is: experiment, ends, seconds so far."""
+        """Return the session's description: experiment, ends, seconds so far."""
         return self._session.described()
 
     def keys(self) -> list[dict[str, Any]]:
@@ -197,7 +197,7 @@ class Service:
         return self._in_turn(lambda now_ps: self._session.write(now_ps, resolved, texts))
 
     def reset(self) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         return self._in_turn(self._session.reset)
 
     def counters(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Service:
         return self._in_turn(lambda _now: self._session.counters())
 
     def losses(self) -> list[dict[str, Any]]:
-        """Return the loss ledger: of each VC its PDUs sent and delivered, and what was lost where."""
+        """Return the loss ledger: for each VC its PDUs sent and delivered, and losses by place."""
         return self._in_turn(lambda _now: self._session.losses())
 
     def queue(self) -> dict[str, int]:
@@ -217,7 +217,7 @@ class Service:
         return self._in_turn(lambda _now: self._session.lateness())
 
     def now(self) -> dict[str, Any]:
-        """Return what passes: packets and octets of each end, cells queued and dropped."""
+        """Return the present traffic: packets and octets of each end, cells queued and dropped."""
         return self._in_turn(self._session.passing)
 
     def events(self, since: int = 0) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Service:
         return {"events": rows, "next": since + len(rows)}
 
     def stop(self) -> bool:
-        """End the session, as Ctrl-C does."""
+        """End the session, as Ctrl-C does; return True."""
         self._session.stop()
         return True
 
@@ -242,4 +242,4 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
         "session", "keys", "get", "set", "reset", "counters", "losses", "queue", "lateness", "now", "events", "stop",
     )
 }  # fmt: skip
-"""By name; ``subscribe`` and ``unsubscribe`` are the connection's."""
+"""Methods by name; the connection itself handles ``subscribe`` and ``unsubscribe``."""

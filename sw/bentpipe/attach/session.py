@@ -52,16 +52,16 @@ ARRIVALS: Final = "arrivals.bin"
 """In the run folder: what was injected, with its ticks."""
 
 SUBNET: Final = ipaddress.IPv4Network("10.111.0.0/24")
-"""Of the hosts in namespaces."""
+"""Subnet of the hosts in namespaces."""
 
 _QUEUE: Final = 1000
 """PDUs that wait for an attached host's interface at most, where the experiment sets no limit; Linux' txqueuelen."""
 
 _TURN_PS: Final = 5 * 10**9
-"""Of simulated time, between two turns in which a session does what programs ask for."""
+"""Simulated time between two turns in which a session handles requests of programs."""
 _BRIDGED: Final = 10
 _SWITCH_S: Final = 0.0005
-"""For so long another thread may have Python's lock while the simulation wants it."""
+"""Time for which another thread may hold Python's lock while the simulation waits for it."""
 _LIVE_PRIORITY, _SIMULATION_PRIORITY, _DOORS_PRIORITY = 5, 10, 20
 
 
@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Options:
-    """How a session goes.
+    """The options of a session.
 
     Members
     -------
@@ -78,17 +78,17 @@ class Options:
     computing_ps, release_ps : int
         The slack that is wanted.
     fifo : bool
-        Real-time priority (SCHED_FIFO) where it is permitted.
+        Use real-time priority (SCHED_FIFO) where it is permitted.
     cpus : tuple of int
         The processors of the simulation and of input and output; empty: any.
     record : bool
-        Keep what is injected.
+        Record the injected packets.
     subnet : IPv4Network
-        In which the hosts of namespaces get their addresses.
+        Addresses for the hosts of namespaces.
     subnet6 : IPv6Network, optional
         The same for IPv6; None: they have no such addresses.
     commands : tuple of str, optional
-        Of ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
+        For ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
     """
 
     late: Late = Late.REPORT
@@ -128,16 +128,16 @@ class _ByVc(Mapping[int, int]):
 
 @dataclass
 class Way:
-    """What a session tells while it goes on, every 50 ms of it, and what may end it.
+    """The callbacks of a session: its progress every 50 ms, and its end.
 
     Members
     -------
     began : callable
-        The clock begins now.
+        Called when the clock begins.
     tell : callable
-        Gets the session and its time in ps.
+        Called with the session and its time in ps.
     over : callable
-        True: it ends.
+        Returns True if the session is to end.
     """
 
     began: Callable[[], None] = field(default=lambda: None)
@@ -174,7 +174,7 @@ class Session:
     Raises
     ------
     BentpipeError
-        These hosts can't be attached.
+        These hosts cannot be attached.
     """
 
     def __init__(
@@ -219,13 +219,13 @@ class Session:
 
     @property
     def text(self) -> str:
-        """What there is to know when it begins: where the slack is from, which flows nobody carries."""
+        """Return the text for a session's begin: the source of the slack, and the flows that nobody carries."""
         torn = ", ".join(self.attached.left_out)
         return self.slack.text() + (f"; left out, as one end is attached and the other is not: {torn}" if torn else "")
 
     @contextmanager
     def open(self) -> Iterator[Session]:
-        """Inside, its ends are there."""
+        """Open the session's ends, within the context."""
         with ExitStack() as stack:
             prefixes = [self.options.subnet, *([self.options.subnet6] if self.options.subnet6 else [])]
             for number, (host, end) in enumerate(self.attached.ends.items(), 1):
@@ -234,7 +234,8 @@ class Session:
             yield self
 
     def _mtu(self, host: str) -> int:
-        """Octets of an IP packet that the host may send: no more than those that it talks to."""
+        """Return the octets of the longest IP packet of a host: the least MTU of the host and those that it talks
+        to."""
         paths = [self.experiment.vcs[vc].path for vc in self.attached.vcs]
         pairs = [{path[0], path[-1]} for path in paths if host in (path[0], path[-1])]
         return min(self.experiment.host(end).config.mtu for end in set().union(*pairs))
@@ -242,7 +243,7 @@ class Session:
     # The network
 
     def build(self, experiment: Experiment, recorder: Any) -> BuiltExperiment:
-        """Network and hosts, with what is outside."""
+        """Build network and hosts, and attach the hosts outside."""
         self._recorder = recorder
         network, nics, vcs = build_network(experiment, _BRIDGED + ETHERNET)
         try:
@@ -300,7 +301,7 @@ class Session:
     # In real time
 
     def run(self, folder: RunFolder, settings: Sequence[str] = (), way: Way | None = None) -> RunResult:
-        """Go until the experiment's time is over, it is ended, or a signal comes; what came of it."""
+        """Run until the experiment's time is over, the session is ended, or a signal arrives; return the result."""
         self._way = way or Way()
         folder.begin()
         if self.options.record:
@@ -329,7 +330,7 @@ class Session:
         return result
 
     def begin(self, network: Network) -> None:
-        """The clock begins."""
+        """Start the clock."""
         assert self.attachment is not None
         if self._record is not None or self._replay is not None:
             network.trace()
@@ -349,7 +350,7 @@ class Session:
         self._prefer((0, *self.attachment.begin()))
 
     def _prefer(self, threads: Sequence[int]) -> None:
-        """Real-time priority for the simulation, more for input and output, and their processors."""
+        """Set real-time priority for the simulation, a higher one for input and output, and their processors."""
         for thread, priority in zip(threads, (_SIMULATION_PRIORITY, _DOORS_PRIORITY, _DOORS_PRIORITY), strict=True):
             if self.options.cpus:
                 simulation, doors = self.options.cpus
@@ -368,7 +369,7 @@ class Session:
         return self.report(round(summary["time"]["simulated_s"] * 10**12))
 
     def _end(self, network: Network) -> None:
-        """The clock ends; what is under way stays there."""
+        """Stop the clock; packets under way stay undelivered."""
         try:
             if self._live is not None:
                 self._live.close()
@@ -392,18 +393,18 @@ class Session:
             network.close()
 
     def goes_on(self, now_ps: int) -> bool:
-        """Every 50 ms of it."""
+        """Report every 50 ms of the session; return whether it continues."""
         assert self.attachment is not None
         self._sample(now_ps)
         self._way.tell(self, now_ps)
         return not self.attachment.over and not self._way.over() and not self._stopped
 
     def next_change_ps(self) -> int | None:
-        """When the next change of a replay is due."""
+        """Return the time at which the next change of a replay is due (ps); None if there is none."""
         return self._to_do[0]["at_ps"] if self._to_do else None
 
     def turn(self, now_ps: int) -> bool:
-        """Do what was asked for, or was then when this was recorded; False: the session is to end."""
+        """Execute the waiting requests, or those of a replay that are due; return False if the session is to end."""
         assert self._overrides is not None
         self._overrides.absorb()
         while self._to_do and self._to_do[0]["at_ps"] <= now_ps:
@@ -419,7 +420,7 @@ class Session:
         return not self._stopped
 
     def _notify(self, now_ps: int, control: Control) -> None:
-        """Tell who has subscribed what passes, and each change once."""
+        """Send subscribers the present figures, and each change once."""
         assert self._overrides is not None
         if control.wanted("now", now_ps / 1e12):
             control.tell("now", self.passing(now_ps))
@@ -431,21 +432,21 @@ class Session:
     # What a program asks for, in the simulation's thread
 
     def write(self, now_ps: int, resolved: Resolved, settings: Sequence[str]) -> dict[str, Any]:
-        """Have values hold from now on; errors as of :meth:`Overrides.write`."""
+        """Write values that hold from now on, and return the change; errors as for :meth:`Overrides.write`."""
         assert self._overrides is not None
         event = self._overrides.write(now_ps, "set", resolved)
         self.changed.append({"at_ps": now_ps, "settings": [*settings]})
         return _told(event)
 
     def reset(self, now_ps: int) -> dict[str, Any]:
-        """Bring everything back to the file's state."""
+        """Reset all settings to the file's state; return the change."""
         assert self._overrides is not None
         event = self._overrides.reset(now_ps)
         self.changed.append({"at_ps": now_ps, "settings": [], "reset": True})
         return _told(event)
 
     def counters(self) -> dict[str, Any]:
-        """Of every node, by its name."""
+        """Return the counters of every node, by its name."""
         assert self._built is not None
         return self._built.counters()
 
@@ -455,7 +456,7 @@ class Session:
         return self._built.ledger()
 
     def queue(self) -> dict[str, int]:
-        """Cells queued in each switch."""
+        """Return the cells queued in each switch."""
         assert self._built is not None
         return {name.removesuffix(".queue"): n for name, n in self._built.samples().items() if name.endswith(".queue")}
 
@@ -470,11 +471,11 @@ class Session:
         return {"behind_ms": behind() / 1e6, "behind_most_ms": behind(most=True) / 1e6, "late": ends}
 
     def passing(self, now_ps: int) -> dict[str, Any]:
-        """Return what :meth:`now` has, with the time in s."""
+        """Return the figures of :meth:`now`, with the time in s."""
         return {"time_s": now_ps / 1e12, **self.now()}
 
     def described(self) -> dict[str, Any]:
-        """Return what the session is; any thread may ask."""
+        """Return the session's description; any thread may call this."""
         ends = {host: end.row() for host, end in self.opened.items()}
         return {
             "protocol": VERSION,
@@ -500,7 +501,7 @@ class Session:
                 os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_LIVE_PRIORITY))
 
     def _sample(self, now_ps: int) -> None:
-        """Octets that have left at each end, and packets that were late, as time goes."""
+        """Record the octets that have left at each end, and the late packets, over time."""
         assert self.attachment is not None
         if now_ps < self._due_ps:
             return
@@ -511,7 +512,7 @@ class Session:
             self._recorder.put(f"{host}.late", now_ps, counts["late"] + counts["out_late"])  # pyright: ignore[reportOperatorIssue]
 
     def now(self) -> dict[str, Any]:
-        """What is to be told now: of each end what has left, cells queued and dropped in switches, what was late."""
+        """Return the present state: per end what has left, cells queued and dropped in switches, late packets."""
         assert self.attachment is not None and self._built is not None
         ends = []
         for host, number in self.numbers.items():
@@ -528,7 +529,7 @@ class Session:
         }
 
     def report(self, now_ps: int) -> dict[str, Any]:
-        """Return what came of the ends so far, as ``result.json`` has it."""
+        """Return the figures of the ends so far, in the form of ``result.json``."""
         assert self.attachment is not None
         rows = [self._row(host) for host in self.numbers]
         return {
@@ -550,12 +551,12 @@ class Session:
         }
 
     def _processor(self) -> dict[str, float]:
-        """Seconds of processor so far: of the simulation, and of the threads that read and release."""
+        """Return the processor time so far in seconds: of the simulation, and of the threads that read and release."""
         here, together = time.thread_time() - self._spent[0], time.process_time() - self._spent[1]
         return {"simulation": here, "doors": together - here}
 
     def _row(self, host: str) -> dict[str, Any]:
-        """Return what came of an end: where it is, how far it is from others, what :func:`end_row` has."""
+        """Return the row of an end: its place, its distance from others, and the figures of :func:`end_row`."""
         assert self.attachment is not None
         opened = self.opened.get(host)
         coming = [vc for vc in map(self.experiment.vcs.__getitem__, self.attached.vcs) if vc.path[-1] == host]
@@ -577,7 +578,7 @@ class Session:
 
 
 def _told(event: EventSpec) -> dict[str, Any]:
-    """A change as a program gets it."""
+    """Return a change in the form that programs receive."""
     return {
         "at_s": event.at_ps / 1e12,
         "tick": event.tick,
@@ -587,7 +588,7 @@ def _told(event: EventSpec) -> dict[str, Any]:
 
 
 def _draw(aside: Path, result: RunResult) -> None:
-    """The report, and how far off packets were."""
+    """Make the report, and the plots of late packets."""
     from bentpipe.plots.lateness import write_lateness
 
     make_report(aside, result, plots=False)
@@ -603,8 +604,10 @@ class _Engine:
         self._told_ps = 0
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As of an engine; once the session is over no time passes any more. Between turns of 5 ms it does what
-        programs ask for."""
+        """Run as an engine does, and return the time reached; once the session is over, no more time passes.
+
+        Every 5 ms it executes the requests of programs.
+        """
         if not self._begun:
             self._begun = True
             self._session.begin(self._network)

@@ -18,7 +18,7 @@ __all__ = ["read_settings", "whole_key"]
 
 
 def whole_key(setting: str, experiment: Experiment) -> str:
-    """``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
+    """Return ``NAME.KEY=VALUE`` of a line, switch or host with its whole key.
 
     Raises
     ------

@@ -22,14 +22,15 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
 @contextmanager
 def own_namespaces(addresses: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """From now on this process has mounts and names of network namespaces of its own, and ``/etc/hosts`` has these
-    addresses by name; if it isn't root, it is so in a user namespace of its own. Others see nothing of that, and
-    nothing is left when it ends.
+    """Give this process its own mounts and names of network namespaces, within the context.
+
+    ``/etc/hosts`` has these addresses by name. A process that is not root becomes root in a user namespace of its own.
+    Other processes see nothing of that, and nothing is left afterwards.
 
     Raises
     ------
     BentpipeError
-        The kernel doesn't permit it.
+        The kernel does not permit it.
     """
     user, group = os.geteuid(), os.getegid()
     try:
@@ -83,7 +84,7 @@ class Commands:
         Raises
         ------
         BentpipeError
-            One can't be.
+            One cannot be.
         """
         self._stack.callback(self._end)
         for namespace, text in self._beside:
@@ -92,11 +93,11 @@ class Commands:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C on the terminal is for the command
 
     def over(self) -> bool:
-        """The command has ended."""
+        """Return whether the command has ended."""
         return self._main is not None and self._main.poll() is not None
 
     def close(self) -> int:
-        """End what has not; the command's exit code, as a shell has it."""
+        """End the commands that still run; return the exit code of the main one, as a shell has it."""
         self._stack.close()
         if self._main is None:
             return 1

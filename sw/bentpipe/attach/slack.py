@@ -30,24 +30,25 @@ _KEPT_PS: Final = 10**6
 
 @dataclass(frozen=True)
 class Slack:
-    """How far simulated time is behind, and where that is taken from. Times are picoseconds.
+    """The slack of a session: how far simulated time is behind the clock, and the delays that provide it. Times are
+    picoseconds.
 
     Members
     -------
     computing_ps : int
-        Simulated time is so far behind the clock.
+        Simulated time behind the clock.
     lag_ps : int
-        Packets leave so long after their simulated time: for computing, and the rest for release.
+        Time from a packet's simulated departure to its real one: for computing, and the rest for release.
     taken_ps : int
-        By so much the attached hosts' paths are shorter, one way.
+        Delay taken from the attached hosts' paths, one way.
     lines : dict of str to int
-        By so much each line is shorter; a host's line by its name.
+        Delay taken from each line; a host's line by its name.
     longer : dict of str to int
-        By so much hosts inside are further away, for their own paths to stay as they are.
+        Delay added to simulated hosts, so that their own paths stay as they are.
     shorter_vcs : tuple of str
-        VCs of hosts inside that pass a line that is shorter and aren't made up for.
+        VCs of simulated hosts that pass a shortened line and are not compensated.
     delays_ps : dict of str to int
-        The propagation delay of each attached VC, as the experiment has it.
+        The propagation delay of each attached VC in the experiment.
     """
 
     computing_ps: int
@@ -60,11 +61,11 @@ class Slack:
 
     @property
     def excess_ps(self) -> int:
-        """By so much each packet takes longer than the experiment says."""
+        """Time by which each packet takes longer than the experiment says, in ps."""
         return self.lag_ps - self.taken_ps
 
     def text(self) -> str:
-        """In a sentence."""
+        """Return the slack as a sentence."""
         if not self.lines:
             return (
                 f"the paths have no delay to use as slack: each packet takes {format_time(self.excess_ps)} "
@@ -80,7 +81,7 @@ class Slack:
 def take_slack(
     experiment: Experiment, attached: Sequence[str], vcs: Sequence[int], computing_ps: int, release_ps: int
 ) -> tuple[Experiment, Slack]:
-    """Return the experiment with shorter lines, and how.
+    """Return the experiment with shorter lines, and the slack that they provide.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def _passes(network: NetworkSpec, vc: VcSpec, line: LineSpec) -> bool:
 
 
 def _delay(network: NetworkSpec, vc: VcSpec) -> int:
-    """Of propagation, from host to host."""
+    """Return the propagation delay from host to host (ps)."""
     own = sum(host.delay_ps for host in network.hosts if host.name in (vc.path[0], vc.path[-1]))
     return own + sum(line.delay_ps for line in _lines(network, vc))
 

@@ -1,4 +1,4 @@
-"""What came of the ends of a session, and the verdict on it in a line."""
+"""The figures of a session's ends, and its verdict in a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["end_row", "verdict_of"]
 
 
 def end_row(attachment: Attachment, number: int) -> dict[str, Any]:
-    """Of an end: what was counted, how times are spread (ns)."""
+    """Return the figures of an end: its counters, and the distributions of times (ns)."""
     spreads = {what: _spread(attachment.times(what, number)) for what in TIMES}
     counts = attachment.counts(number)
     return {"counts": counts, "dropped": _dropped(counts), **spreads}
@@ -28,7 +28,8 @@ def _spread(times: Distribution) -> dict[str, Any]:
 
 
 def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str) -> str:
-    """In a line: what passed, what was late, how far off packets left, and what is not as configured."""
+    """Return the verdict in a line: packets passed, late packets, release jitter, and deviations from the
+    configuration."""
     came = sum(row["counts"]["injected"] for row in rows)
     left = sum(row["counts"]["released"] for row in rows)
     late = sum(row["counts"]["late"] for row in rows)
@@ -55,6 +56,6 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
 
 
 def _dropped(counts: Mapping[str, Any]) -> int:
-    """Return what an end dropped, on the way in and out."""
+    """Return the number of packets that an end dropped, on the way in and out."""
     names = ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong", "queue_full", "kernel_full")
     return sum(counts[name] for name in (*names, "late_dropped", "out_late_dropped", "out_full", "unsent"))

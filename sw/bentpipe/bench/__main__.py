@@ -1,17 +1,18 @@
-"""How fast the simulation is: ``python -m bentpipe.bench`` (``make bench``).
+"""The speed of the simulation: ``python -m bentpipe.bench`` (``make bench``).
 
-Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run
-on one machine, to be compared with each other and with real time (1.0). Saturated OC-3c lines over the 534 ms
-satellite. Cases with hosts run in both forms of these, compiled and plain. Where valgrind is, the instructions of one
-flow are counted by kind of node; where Debian's ns-3 is, it carries the same flow in turns with ours.
+Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run on
+one machine, to be compared with each other and with real time (1.0). The lines are saturated OC-3c lines over the 534
+ms satellite. Cases with hosts run in both forms of these, compiled and plain. If valgrind is installed, the
+instructions of one flow are counted by kind of node. If Debian's ns-3 is installed, it carries the same flow in turns
+with ours.
 
-``--against DIR`` holds this tree against another checkout: CPU seconds in turns, the least of each; with
-``--instructions`` (where valgrind is) what the cases without hosts execute, which no other load on the machine changes.
-``--scaling`` measures what a cell costs among more nodes, VCs and idle lines; with ``--instructions`` so counted.
-``--workers N`` takes the time of a sweep with so many Dask workers, and with one.
-``--parts N`` holds networks in parts, on one thread and on N, against one event loop; with ``--busy``, while four other
-processes use the cores.
-``--build`` measures how long large networks take to load and start, how that grows, and how long commands take.
+``--against DIR`` compares this tree with another checkout: CPU seconds in turns, the least of each. With
+``--instructions`` (which needs valgrind) it compares the instructions of the cases without hosts, which no other load
+on the machine changes. ``--scaling`` measures the cost of a cell among more nodes, VCs and idle lines; with
+``--instructions``, in instructions. ``--workers N`` measures the time of a sweep with so many Dask workers, and with
+one. ``--parts N`` compares networks in parts, on one thread and on N, with one event loop; with ``--busy``, while four
+other processes use the cores. ``--build`` measures how long large networks take to load and start, how that grows, and
+how long commands take.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _OTHERS: Final = 4
 
 
 def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
-    """CPU seconds a simulated second of a case in each tree, the best tenth of all turns."""
+    """Return the CPU seconds per simulated second of a case in each tree, the best tenth of all turns."""
     best = [math.inf] * len(trees)
     for _ in range(_TURNS):
         for k, tree in enumerate(trees):
@@ -79,7 +80,7 @@ def _scaling(instructions: bool, plot: Path | None) -> None:
 
 
 def _workers(count: int, seconds: float) -> None:
-    """Sweeps with one worker and with several, in turns; of each the shortest."""
+    """Sweep with one worker and with several, in turns; print the shortest of each."""
     prepare(sys.stderr.isatty())
     workers.sweep(1, seconds, runs=1)  # compiles what all need
     found: dict[int, workers.Swept] = {}
@@ -97,7 +98,7 @@ def _workers(count: int, seconds: float) -> None:
 
 
 def _build() -> None:
-    """Large networks, each in a process of its own; then commands. Of three turns the least."""
+    """Measure large networks, each in a process of its own, then commands; print the least of three turns."""
     for what, (title, sizes) in building.GROWTHS.items():
         print(f"\n{title}: CPU seconds to load, lay out, start; together; memory")
         before = None
@@ -146,7 +147,7 @@ def _begun(case: str) -> Network:
 
 
 def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
-    """Return what a process measures."""
+    """Return the measurement that a process makes."""
     from bentpipe.compiled import describe
 
     kind, _, what = case.partition("-")
@@ -214,7 +215,7 @@ def _short(form: str) -> str:
 
 
 def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
-    """Return what a process of its own measures, with the hosts in this form; None if it fails."""
+    """Return the measurement of a process of its own, with the hosts in this form; None if it fails."""
     print(f"{case}, hosts {form} ...", file=sys.stderr)
     command = [sys.executable, "-m", "bentpipe.bench", "--inside", case, "--seconds", str(seconds)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENTPIPE_HOSTS": form}
@@ -245,7 +246,7 @@ def _count_table(counted: counts.Counted) -> None:
 
 
 def _beside(seconds: float) -> beside.Turns | str:
-    """Return what ns-3 takes in turns with us, or why it isn't asked."""
+    """Return ns-3's cost in turns with ours, or the reason why it was not run."""
 
     def ours() -> dict[str, float]:
         found = _process("hosts-1flow", "auto", seconds)
@@ -273,7 +274,7 @@ def _kinds(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the cases named (all by default); prints a table, or with ``--json`` one object."""
+    """Run the cases named (all by default); print a table, or with ``--json`` one object; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
     parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
     parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")

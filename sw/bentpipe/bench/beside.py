@@ -26,15 +26,15 @@ class NotHere(Exception):
 
 
 class Turns:
-    """What both took, turn by turn: CPU seconds a simulated second, the best tenth of each run.
+    """The costs of both simulators, turn by turn: CPU seconds per simulated second, the best tenth of each run.
 
     Members
     -------
     version : str
-        Of ns-3.
+        Version of ns-3.
     ours, theirs : list of float
     mbps : tuple of float
-        What the flow delivered, ours and theirs.
+        Goodput of the flow, ours and theirs.
     """
 
     def __init__(self, version: str) -> None:
@@ -50,25 +50,25 @@ class Turns:
 
     @property
     def ratio(self) -> float:
-        """Of the best of all turns."""
+        """The ratio of the best turns: ours to theirs."""
         return min(self.ours) / min(self.theirs)
 
     def __str__(self) -> str:
         return (
             f"Beside ns-3 {self.version}, the flow of hosts-1flow, in {len(self.ours)} turns: "
-            f"{min(self.ours):.3f} against {min(self.theirs):.3f} CPU seconds a simulated second, best tenths; ratio "
-            f"{self.ratio:.2f} (in turns {self.ratios[0]:.2f} to {self.ratios[-1]:.2f}); "
+            f"{min(self.ours):.3f} against {min(self.theirs):.3f} CPU seconds a simulated second, best tenths. "
+            f"The ratio is {self.ratio:.2f} (in turns {self.ratios[0]:.2f} to {self.ratios[-1]:.2f}); "
             f"{self.mbps[0]:.1f} and {self.mbps[1]:.1f} Mb/s"
         )
 
 
 def measure(ours: Callable[[], dict[str, float]], seconds: float, turns: int) -> Turns:
-    """Both in turns; ``ours`` runs the case once.
+    """Measure both in turns; ``ours`` runs the case once.
 
     Raises
     ------
     NotHere
-        ns-3 is not installed, or its program can't be compiled.
+        ns-3 is not installed, or its program cannot be compiled.
     """
     version, program = _program()
     found = Turns(version)
@@ -83,7 +83,7 @@ def measure(ours: Callable[[], dict[str, float]], seconds: float, turns: int) ->
 
 
 def _program() -> tuple[str, Path]:
-    """ns-3's version, and the program, compiled unless it is in the cache."""
+    """Return ns-3's version, and the program, which is compiled unless it is in the cache."""
     try:
         code, version, _ = call(["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"])
     except OSError:

@@ -1,4 +1,4 @@
-"""What it costs to load, lay out and start large networks, and to start the command."""
+"""The costs of loading, laying out and starting large networks, and of starting the command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Built(NamedTuple):
 
 
 def document(what: str, size: int) -> str:
-    """Return an experiment's file with ``size`` of what grows."""
+    """Return an experiment's file in which one thing has this ``size``."""
     pairs, copies = (size, 1) if what == "hosts" else (5, size // 5)
     parts = [f'[experiment]\nid = "built"\ntitle = "{size} {what}"\nduration = "1 ms"\n']
     for k in range(pairs):
@@ -85,7 +85,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 
 
 def started(arguments: list[str]) -> float:
-    """CPU seconds of a command in a process of its own."""
+    """Return the CPU seconds of a command in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = ["--out", str(Path(folder, "run"))] if arguments[0] == "run" else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""What is measured: networks with saturated lines, and the hosts alone."""
+"""The measured cases: networks with saturated lines, and the hosts alone."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ _ROWS_A_SECOND: Final = 100
 
 
 def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
-    """The experiment with a profile of its line for so many seconds: each row has another error ratio and rate."""
+    """Return the experiment with a profile of its line for so many seconds; each row has another error ratio and
+    rate."""
     rows = [
         f"{k / _ROWS_A_SECOND},{(1 + k % 97) * 1e-13},{_RATE - k % 89}" for k in range(int(seconds * _ROWS_A_SECOND))
     ]
@@ -100,7 +101,7 @@ def _with_rows(experiment: Experiment, seconds: float) -> Experiment:
 
 
 def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], object]:
-    """Return what has time pass, with rows of profiles as a run has them."""
+    """Return a function that advances time, with rows of profiles as a run has them."""
     if not experiment.profiles:
         return built.engine.run
     overrides = Overrides(experiment, built.change, feed=RowFeed.of(experiment, built.network), adopt=built.adopt)
@@ -115,10 +116,10 @@ def _running(experiment: Experiment, built: BuiltExperiment) -> Callable[[int], 
 
 
 def _cells(case: str) -> Network:
-    """The network of an experiment, saturated by PDUs that the event loop makes, two answered by one of one cell.
+    """Return the network of an experiment, saturated by PDUs of the event loop; two are answered by one of one cell.
 
-    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it: with
-    "losses" and "records" by so much that the switch drops 1,000 cells a second.
+    Several flows share the satellite's line by pacing, as TCP's flows share it in the long run, or overload it. In the
+    cases "losses" and "records" the overload makes the switch drop 1,000 cells a second.
     """
     experiment = _experiment("1flow" if case == "1flow" else "3flows")
     network, nics, vcs = build_network(experiment)
@@ -142,7 +143,7 @@ def _cells(case: str) -> Network:
 
 
 def _fifteen() -> Network:
-    """Fifteen flows, each paced to a fifteenth of the satellite's line, between switches of 16 ports."""
+    """Return a network of fifteen flows, each paced to a fifteenth of the satellite's line, on switches of 16 ports."""
     network = Network(seed=1)
     west, east = (network.add_switch(name, ports=(SwitchPort(_RATE),) * 16) for name in ("west", "east"))
     ways = []
@@ -154,7 +155,7 @@ def _fifteen() -> Network:
     out, back = ways
     vcs = []
     for k in range(15):
-        # Each line has a clock of its own: cells don't come at once for good.
+        # Each line has a clock of its own: cells do not come at once for good.
         source, sink = (network.add_nic(f"{name}{k}", line=NicLine(_RATE, -k)) for name in ("source", "sink"))
         for nic, switch in ((source, west), (sink, east)):
             network.connect(nic, (switch, k))
@@ -171,7 +172,7 @@ def _fifteen() -> Network:
 
 
 def _sonet(sts: int) -> Network:
-    """Two NICs on a SONET line, which send as fast as it goes."""
+    """Return a network of two NICs on a SONET line, which send at the line's rate."""
     network = Network(seed=1)
     rate = {3: 149_760_000, 12: 599_040_000}[sts]
     nics = [network.add_nic(name, line=NicLine(rate)) for name in ("left", "right")]
@@ -197,7 +198,9 @@ def network_of(case: str) -> Network:
 
 
 def measure(case: str, seconds: float) -> dict[str, Any]:
-    """CPU seconds a simulated second of a case, over so many, and where they go.
+    """Measure the CPU seconds per simulated second of a case, and where they are spent.
+
+    ``seconds`` is the simulated time of the measurement.
 
     Returns
     -------
@@ -243,8 +246,11 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
 def _where(
     shares: Mapping[str, float], evaluations: Mapping[str, int], ratio: float, seconds: float
 ) -> dict[str, dict[str, float]]:
-    """By kind of node, the event loop, hosts and the rest, the most first: ``share`` of the time, CPU seconds a
-    simulated second (``ratio``), and of nodes ``evaluations`` a simulated second and nanoseconds of each (``ns``)."""
+    """Return where time is spent: by kind of node, the event loop, hosts and the rest, the largest share first.
+
+    Each has its ``share`` of the time and its CPU seconds per simulated second (``ratio``). Nodes also have
+    ``evaluations`` per simulated second and nanoseconds of each (``ns``).
+    """
     found: dict[str, float] = {}
     for file, share in shares.items():
         found[kind_of(file)] = found.get(kind_of(file), 0.0) + share
@@ -258,7 +264,7 @@ def _where(
 
 
 def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
-    """CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
+    """Return the CPU seconds of each tenth of the simulated seconds from ``begin`` on."""
     spent = []
     for tenth in range(1, 11):
         start = time.process_time()
@@ -268,7 +274,7 @@ def in_tenths(run: Any, begin: float, seconds: float) -> list[float]:
 
 
 def segment() -> dict[str, Any]:
-    """Microseconds a segment of the hosts alone: the best of three runs of each kind."""
+    """Return the microseconds per segment of the hosts alone: the best of three runs of each kind."""
     from bentpipe.hosts.bench import microseconds_a_segment
 
     cost = 62_000_000

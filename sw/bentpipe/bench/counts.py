@@ -1,4 +1,4 @@
-"""What a case executes, in instructions: valgrind counts them, and no other load on the machine changes that."""
+"""The number of instructions of a case: valgrind counts them, and no other load on the machine changes the count."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ COUNTED: Final = (0.3, 0.35)
 
 @dataclass(frozen=True)
 class Counted:
-    """What a case executed.
+    """The instructions of a case.
 
     Members
     -------
     cells : int
-        That came to their NICs.
+        Cells that reached their NICs.
     evaluations : mapping of str to int
-        By kind of node.
+        Evaluations by kind of node.
     instructions : mapping of str to int
-        By kind of node, of the event loop (``loop``), and of others.
+        Instructions by kind of node, of the event loop (``loop``), and of others.
     """
 
     cells: int
@@ -50,7 +50,7 @@ class Counted:
 
 
 def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
-    """Run the benchmark program of another checkout."""
+    """Run the benchmark program of another checkout, and return the completed process."""
     paths = os.pathsep.join(str(tree / part) for part in ("hdl", "sim", "sw", "boards"))
     environment = {"BENTPIPE_HOSTS": "compiled", **os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
     command = [*under, sys.executable, "-m", "bentpipe.bench", *arguments]
@@ -61,7 +61,7 @@ def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subproces
 
 
 def told(network: Network, until_s: float) -> dict[str, Any]:
-    """Run a network, and tell what its nodes did."""
+    """Run a network, and return the number of its cells and evaluations."""
     network.run(int(until_s * PS))
     stats = network.stats()
     cells = sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
@@ -69,8 +69,10 @@ def told(network: Network, until_s: float) -> dict[str, Any]:
 
 
 def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Counted:
-    """Instructions of a case in a checkout: of a run to the second of two simulated times (s), less those of one to the
-    first."""
+    """Count the instructions of a case in a checkout.
+
+    They are those of a run to the second of two simulated times (s), less those of a run to the first.
+    """
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is missing (Debian, Ubuntu: apt install valgrind)")
     in_tree(tree, "--inside", case, "--until", "0")  # compiles what is missing
@@ -93,7 +95,7 @@ def _run(tree: Path, case: str, until_s: float) -> tuple[dict[str, Any], Counter
 
 
 def by_object(lines: Iterable[str]) -> Counter[str]:
-    """Instructions by library, of a file that callgrind wrote (its format: Callgrind Format Specification 1)."""
+    """Return the instructions by library, from a file of callgrind (Callgrind Format Specification 1)."""
     found: Counter[str] = Counter()
     names: dict[str, str] = {}
     name, called = "", False

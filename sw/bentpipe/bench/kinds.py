@@ -18,7 +18,7 @@ REST: Final = "libraries and Python"
 
 
 def kind_of(file: str) -> str:
-    """Of a library: a kind of node, ``loop``, ``hosts`` or the rest."""
+    """Return the kind of a library: a kind of node, ``loop``, ``hosts`` or the rest."""
     path = Path(file)
     if any(part.split("-")[0] == _HOSTS for part in path.parts[:-1]):
         return _HOSTS

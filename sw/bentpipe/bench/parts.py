@@ -155,8 +155,10 @@ def beside(case: str) -> Iterator[Row]:
 
 
 def busy(case: str, threads: int, others: int) -> tuple[float, float]:
-    """Elapsed seconds a simulated second on one event loop and with threads, while so many processes use the cores: of
-    a whole run each, in turns, the median."""
+    """Return the elapsed seconds per simulated second, on one event loop and with threads.
+
+    So many processes use the cores meanwhile. Each is the median of whole runs, in turns.
+    """
     make, count, delay_ps = CASES[case]
     beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
     try:

@@ -1,5 +1,7 @@
-"""Where a run spends its time, by samples: every 0.1 ms, in which program or library the processor is. What is
-measured is not changed for it, so an evaluation of 20 ns can be told from the loop around it."""
+"""A sampling profiler of a run: every 0.1 ms it records in which program or library the processor is.
+
+The measured code is not changed, so an evaluation of 20 ns can be told from the loop around it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def sampled(work: Callable[[], object]) -> dict[str, float]:
     Raises
     ------
     ToolError
-        The sampler can't be compiled, or there is no such timer.
+        The sampler cannot be compiled, or there is no such timer.
     """
     library = _Library()
     library.start()

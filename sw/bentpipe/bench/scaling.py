@@ -1,4 +1,4 @@
-"""What a cell costs in larger networks: more nodes, more VCs, idle flows and idle lines beside a full one."""
+"""The cost of a cell in larger networks: more nodes, more VCs, idle flows and idle lines beside a full one."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ POINTS: Final = (
 
 
 def _warm_s(point: Point) -> float:
-    """Until each VC has sent a PDU, so that all memory is in use."""
+    """Return the simulated time until each VC has sent a PDU, so that all memory is in use (s)."""
     return max(_WARM_S, 1.1 * point.vcs * _PDU_S)
 
 
 def _run_s(point: Point) -> float:
-    """In each tenth of it each VC sends a PDU."""
+    """Return the simulated time of a measurement (s): in each tenth of it each VC sends a PDU."""
     return max(_RUN_S / point.full, 10 * point.vcs * _PDU_S)
 
 
@@ -97,13 +97,13 @@ def network_at(point: Point, delay_ps: int = 40_000_000, **how: Any) -> Network:
 
 
 def counted(point: Point) -> tuple[float, float]:
-    """Simulated seconds between which instructions are counted."""
+    """Return the two simulated times between which instructions are counted (s)."""
     begin = _warm_s(point) + _WARM_S
     return begin, begin + _run_s(point) / 10
 
 
 def seconds_a_cell(point: Point) -> float:
-    """CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
+    """Return the CPU seconds of a cell from NIC to NIC, the best tenth of a run."""
     network = network_at(point)
     found = min(_tenths(network, _warm_s(point), _run_s(point)))
     network.check_conservation()
@@ -121,13 +121,13 @@ def _tenths(network: Network, begin: float, seconds: float) -> Iterator[float]:
 
 
 def _came(network: Network) -> int:
-    """Cells that came to NICs."""
+    """Return the number of cells that reached NICs."""
     stats = network.stats()
     return sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
 
 
 def draw(found: dict[Point, float], unit: str, file: Path) -> None:
-    """A plot of what a cell costs at each point, a panel for each series."""
+    """Plot the cost of a cell at each point, with a panel for each series."""
     from matplotlib.figure import Figure
 
     from bentpipe.plots.style import COLOURS, styled

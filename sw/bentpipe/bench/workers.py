@@ -1,4 +1,4 @@
-"""How long a sweep takes with several Dask workers, beside one."""
+"""The time of a sweep with several Dask workers, compared with one."""
 
 from __future__ import annotations
 

@@ -39,13 +39,13 @@ __all__ = ["CAPSULE", "METADATA", "SCHEMA", "digest", "newest_catalogue", "verdi
 METADATA: Final = "ro-crate-metadata.json"
 CAPSULE: Final = "capsule.json"
 SCHEMA: Final = 1
-"""Of ``capsule.json``."""
+"""Schema version of ``capsule.json``."""
 
 _CRATE: Final = "https://w3id.org/ro/crate/1.1"
 _LICENSE: Final = "https://spdx.org/licenses/BSD-2-Clause"
 _RESULTS: Final = ("result.json", "flows.parquet")
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)
-"""Of each file in a zip file: the same capsule is the same bytes."""
+"""Time of each file in the zip file, so that the same capsule is the same bytes."""
 
 
 def newest_catalogue(runs: Path) -> Path:
@@ -117,7 +117,7 @@ def _fill(side: Side, work: Path) -> dict[str, Any]:
 
 
 def _not_repeatable(summary: Mapping[str, Any]) -> str:
-    """Why a run can't be done again; "" if it can."""
+    """Return the reason why a run cannot be repeated; "" if it can."""
     if "attached" in summary:
         return "hosts outside took part in it"
     if summary["status"] != "done":
@@ -126,7 +126,7 @@ def _not_repeatable(summary: Mapping[str, Any]) -> str:
 
 
 def _put_run(run: Run, name: str, work: Path) -> dict[str, Any]:
-    """Put a run's input and results in their places; its entry."""
+    """Put a run's input and results in their places; return its entry."""
     summary = run.summary
     inputs, results = work / "inputs", work / "results" / name
     inputs.mkdir(exist_ok=True)
@@ -150,7 +150,7 @@ def _put_run(run: Run, name: str, work: Path) -> dict[str, Any]:
 
 
 def _input(summary: Mapping[str, Any], inputs: Path) -> dict[str, Any]:
-    """Return the document of a run by itself: its case is no case any more, files that it names are beside it."""
+    """Return the document of a run by itself: it has no cases, and the files that it names are beside it."""
     document = json.loads(json.dumps(summary["configuration"]))
     case = summary["case"]["name"] if summary.get("case") else ""
     for key in ("case", "axis", "open"):
@@ -179,7 +179,7 @@ def _beside(summary: Mapping[str, Any], name: str) -> Path:
 
 
 def verdict_of(error_percent: float | None) -> str:
-    """Return how near ours is to a published figure, in words."""
+    """Return the difference between ours and a published figure, in words."""
     if error_percent is None:
         return "not compared"
     if abs(error_percent) < 0.05:

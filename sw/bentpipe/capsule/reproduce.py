@@ -24,7 +24,7 @@ _COMPARED: Final = ("metrics", "flows", "drops", "ledger", "ports")
 """Parts of a result that the run's input and seed decide."""
 
 _MOST_OCTETS: Final = 2**31
-"""Of an unpacked capsule."""
+"""Size of an unpacked capsule at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Outcome:
     verdict : str
         ``reproduced``, ``differs`` or ``not comparable``.
     text : str
-        How much it differs, or why it can't be compared.
+        How much it differs, or why it cannot be compared.
     figures : int
         How many were compared.
     """
@@ -50,7 +50,7 @@ class Outcome:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """Give the folder of a capsule; a zip file is unpacked for as long.
+    """Yield the folder of a capsule; a zip file is unpacked within the context.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def opened(path: Path) -> Iterator[Path]:
 
 
 def changed_files(folder: Path) -> list[str]:
-    """Return the files of a capsule that aren't as they were written, each with what is wrong."""
+    """Return the files of a capsule that have changed since they were written, each with the fault."""
     try:
         graph = json.loads((folder / METADATA).read_text(encoding="utf-8"))["@graph"]
         written = {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
@@ -89,16 +89,16 @@ def changed_files(folder: Path) -> list[str]:
 
 
 def reproduce(folder: Path, only: Sequence[str] = (), told: Callable[[str], None] | None = None) -> Iterator[Outcome]:
-    """Do the runs of a capsule again, and yield what came of each.
+    """Repeat the runs of a capsule, and yield the outcome of each.
 
     Parameters
     ----------
     folder : Path
-        Of a capsule whose files are as they were written.
+        Folder of a capsule whose files are as they were written.
     only : Sequence[str]
         Experiments, or names of runs; empty: all.
     told : callable, optional
-        Gets the name of each run before it.
+        Called with the name of each run before it.
     """
     about = json.loads((folder / CAPSULE).read_text(encoding="utf-8"))
     if about.get("schema") != SCHEMA:
@@ -152,7 +152,7 @@ def _figures(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _share(before: Any, now: Any) -> float:
-    """By how much a figure differs, as a share of what it was."""
+    """Return the difference of a figure, as a share of its earlier value."""
     numbers = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in (before, now)]
     if not all(numbers):
         return 1.0

@@ -21,7 +21,7 @@ class CaptureSpec:
     Members
     -------
     kind : str
-        ``"ip"``, ``"pdus"`` or ``"cells"``, as of :meth:`bentpipe_sim.network.Network.capture`.
+        ``"ip"``, ``"pdus"`` or ``"cells"``, as for :meth:`bentpipe_sim.network.Network.capture`.
     host : str
         At this host's interface; ``""`` for a line.
     switch, port : str, int
@@ -38,7 +38,7 @@ class CaptureSpec:
 
 
 def cut_to_whole_records(path: Path) -> bool:
-    """Cut off what was not written to its end, as when the process was killed; False if that leaves no pcap file."""
+    """Cut off an incomplete record, as after the process was killed; return False if that leaves no pcap file."""
     with suppress(FileNotFoundError), path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         end = 24

@@ -58,7 +58,7 @@ def read_capture(path: Path) -> Iterator[CapturedCell]:
     Raises
     ------
     BentpipeError
-        It can't be read, or is no such file.
+        It cannot be read, or is no such file.
     """
     try:
         with path.open("rb") as file:
@@ -96,7 +96,7 @@ def _cell(octets: bytes) -> CapturedCell:
 
 
 class SoftwareAnalyser:
-    """Judges the cells of one VC, one after the other.
+    """An analyser of test cells in software: it judges the cells of one VC, one after the other.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class SoftwareAnalyser:
         self._least, self._most, self._reference = _WORD - 1, 0, -1
 
     def take(self, payload: bytes, tick: int) -> None:
-        """Take a cell that came in this tick."""
+        """Take a cell that arrived in this tick."""
         self._counts["received"] += 1
         try:
             cell = unpack(payload)
@@ -204,8 +204,10 @@ class SoftwareAnalyser:
 def analyse_capture(
     cells: Iterable[CapturedCell], block: tuple[int, int] = (7, 4), delay_class: int = 8, first: int | None = 0
 ) -> dict[tuple[str, int, int], Analysis]:
-    """Return what became of test cells, by way, VPI and VCI: of VCs on which any cell is one. Cells with a bad HEC and
-    OAM cells are none of a VC's."""
+    """Return an analysis of test cells, by way, VPI and VCI, for VCs on which any cell is a test cell.
+
+    Cells with a bad HEC and OAM cells belong to no VC.
+    """
     found: dict[tuple[str, int, int], SoftwareAnalyser] = {}
     for cell in cells:
         if cell.hec_error or cell.pti & 4:

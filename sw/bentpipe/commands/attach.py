@@ -132,7 +132,7 @@ def subnet_of(given: argparse.Namespace) -> ipaddress.IPv4Network:
 
 
 def subnet6_of(given: argparse.Namespace) -> ipaddress.IPv6Network | None:
-    """Return the network of ``--subnet6``; None: it isn't given."""
+    """Return the network of ``--subnet6``; None: it is not given."""
     if given.subnet6 is None:
         return None
     try:
@@ -172,7 +172,10 @@ def options_of(given: argparse.Namespace) -> Options:
 def carry_on(
     given: argparse.Namespace, session: Session, began: Callable[[], None], over: Callable[[], bool] | None = None
 ) -> int:
-    """Run an opened session into its folder, and say what came of it; the exit code. ``began``: its clock has."""
+    """Run an opened session into its folder, report its result, and return the exit code.
+
+    ``began`` is called when the session's clock has begun.
+    """
     from bentpipe.attach.session import Way
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
@@ -182,7 +185,7 @@ def carry_on(
 
 
 def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -> int:
-    """Say what came of a session; the exit code."""
+    """Report the result of a session; return the exit code."""
     verdict = summary["attached"]["verdict"]
     if not say_json(given, {"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}):
         print(verdict)
@@ -195,7 +198,7 @@ def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -
 
 @contextmanager
 def json_lines(given: argparse.Namespace) -> Iterator[None]:
-    """Inside, what ``--json-to`` names is open for :func:`say_json`, and ``given.json_lines`` is that."""
+    """Open what ``--json-to`` names for :func:`say_json` within the context, as ``given.json_lines``."""
     given.json_lines = sys.stdout
     if given.json_to is None:
         yield
@@ -214,7 +217,7 @@ def json_lines(given: argparse.Namespace) -> Iterator[None]:
 
 def say_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
     """Write a line of JSON, where such lines are wanted; False: standard output says it in words. Lines that nobody
-    reads any more don't end the session."""
+    reads any more do not end the session."""
     if given.json or given.json_to is not None:
         with suppress(BrokenPipeError):
             print(json.dumps(row), file=given.json_lines, flush=True)
@@ -265,7 +268,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _say_ends(given: argparse.Namespace, session: Session) -> None:
-    """Say where the ends are, now that packets pass."""
+    """Report the places of the ends, now that packets pass."""
     ends = {host: end.row() for host, end in session.opened.items()}
     if say_json(given, {"kind": "begin", "ends": ends, "slack": session.text}):
         return

@@ -212,11 +212,13 @@ def _port_info(given: argparse.Namespace) -> int:
 def _flash_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="BOARD", help="name of the board that is connected")
     parser.add_argument("bitstream", type=Path, metavar="FILE", help="bitstream, with its manifest beside it")
-    parser.add_argument("--keep", action="store_true", help="write the flash memory, so that it outlasts the power")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the flash memory, so that the bitstream stays without power"
+    )
     parser.add_argument(
         "--loader-board",
         metavar="NAME",
-        help="openFPGALoader's name of the board, where it has one of its own for a revision, such as ecpix5_r03",
+        help="openFPGALoader's name of the board, if a revision has a name of its own, such as ecpix5_r03",
     )
 
 
@@ -251,7 +253,7 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
 
 
 def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
-    """Return the target, a plan, and whether a board that is there should have it."""
+    """Return the target, a plan, and whether an existing board must have that plan."""
     from bentpipe_boards.fpga.plans import PLANS
     from bentpipe_sim.board.target import check_target
 
@@ -330,11 +332,11 @@ COMMAND = CommandGroup(
     "board",
     "Build bitstreams of the emulator for FPGA boards, and flash them.",
     (
-        Command("list", "List the boards, and the plans of what they can have.", _list, json_option),
+        Command("list", "List the boards, and the plans of nodes for them.", _list, json_option),
         Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
-        Command("info", "Show what a bitstream, or a connected board, has.", _info, _info_arguments),
-        Command("regs", "Print the registers of a board, as they are.", _regs, _regs_arguments),
+        Command("info", "Show the contents of a bitstream or of a connected board.", _info, _info_arguments),
+        Command("regs", "Print the present values of a board's registers.", _regs, _regs_arguments),
         Command(
             "selftest",
             "Test a board: its line, registers, memories, clock, and the traffic of each node.",

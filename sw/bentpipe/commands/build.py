@@ -12,7 +12,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     plugin_option(parser)
-    what = "an id of the catalogue or a file: the nodes that it needs; without any, those that most need"
+    what = "name of a catalogue experiment, or a TOML file, whose nodes to compile (default: the most used nodes)"
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help=what)
     parser.add_argument("--force", action="store_true", help="delete the cache first")
 

@@ -46,5 +46,5 @@ def _run(given: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    "capsule", "Pack runs with all that makes them again: inputs, seeds, environment, results.", _run, _arguments
+    "capsule", "Pack runs with everything that repeats them: inputs, seeds, environment, results.", _run, _arguments
 )

@@ -104,12 +104,12 @@ class CommandGroup:
 
 
 def json_option(parser: argparse._ActionsContainer) -> None:
-    """``--json``."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def session_option(parser: argparse.ArgumentParser) -> None:
-    """``--run`` of what speaks to a session."""
+    """Add ``--run`` for commands that speak to a session."""
     parser.add_argument(
         "--run", type=Path, metavar="DIR", help="run folder of the session (default: the newest in runs)"
     )
@@ -126,7 +126,7 @@ def session_folder(given: argparse.Namespace) -> Path:
 
 
 def case_option(parser: argparse.ArgumentParser) -> None:
-    """``--case``."""
+    """Add ``--case``."""
     parser.add_argument(
         "--case",
         dest="cases",
@@ -138,7 +138,7 @@ def case_option(parser: argparse.ArgumentParser) -> None:
 
 
 def gone_on_options(parser: argparse.ArgumentParser, default: str) -> None:
-    """``--out`` and ``--force`` of what goes on in a folder that is there."""
+    """Add ``--out`` and ``--force`` for commands that continue in an existing folder."""
     parser.add_argument(
         "--out",
         type=Path,
@@ -149,7 +149,7 @@ def gone_on_options(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def run_folder_options(parser: argparse.ArgumentParser, default: str) -> None:
-    """``--out`` and ``--force`` of what makes a run folder."""
+    """Add ``--out`` and ``--force`` for commands that make a run folder."""
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"run folder to create (default: {default})")
     parser.add_argument("--force", action="store_true", help="replace an existing run folder")
 
@@ -162,7 +162,7 @@ def claim(given: argparse.Namespace, name: str) -> RunFolder:
 
 
 def pcap_option(parser: argparse.ArgumentParser) -> None:
-    """``--pcap``."""
+    """Add ``--pcap``."""
     parser.add_argument(
         "--pcap",
         metavar="KIND:PLACE",
@@ -173,7 +173,7 @@ def pcap_option(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_option(parser: argparse.ArgumentParser) -> None:
-    """``--engine``."""
+    """Add ``--engine``."""
     parser.add_argument(
         "--engine",
         choices=["native", "verilator"],
@@ -188,12 +188,12 @@ def choose_engine(given: argparse.Namespace) -> None:
 
 
 def threads_option(parser: argparse.ArgumentParser) -> None:
-    """``--threads``."""
+    """Add ``--threads``."""
     parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="threads for a run that can be in parts (default: as many as pay); the results do not depend on it",
+        help="threads for a run that can be in parts (default: as many as are useful); the results do not depend on it",
     )
 
 
@@ -212,7 +212,7 @@ def choose_threads(given: argparse.Namespace) -> None:
 
 
 def target_option(parser: argparse.ArgumentParser) -> None:
-    """``--target``."""
+    """Add ``--target``."""
     parser.add_argument(
         "--target",
         metavar="BOARD",
@@ -229,7 +229,7 @@ def choose_target(given: argparse.Namespace) -> None:
 
 
 def junit_option(parser: argparse.ArgumentParser) -> None:
-    """``--junit``."""
+    """Add ``--junit``."""
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write the experiment's expectations and their results as JUnit XML"
     )
@@ -244,7 +244,7 @@ def settings_options(parser: argparse.ArgumentParser) -> None:
 
 
 def plugin_option(parser: argparse._ActionsContainer) -> None:
-    """``--plugin``: taken before the command runs (:func:`take_plugins`)."""
+    """Add ``--plugin``, which is handled before the command runs (:func:`take_plugins`)."""
     parser.add_argument(
         "--plugin",
         dest="plugins",
@@ -269,7 +269,7 @@ def take_plugins(given: argparse.Namespace) -> None:
 
 
 def set_option(parser: argparse.ArgumentParser) -> None:
-    """``--set`` and ``--plugin``."""
+    """Add ``--set`` and ``--plugin``."""
     plugin_option(parser)
     parser.add_argument(
         "--set",
@@ -283,14 +283,14 @@ def set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def length_options(parser: argparse.ArgumentParser) -> None:
-    """``--duration`` or ``--quick``."""
+    """Add ``--duration`` and ``--quick``."""
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--duration", metavar="S", help="longest simulated time, in seconds or with a unit ('500 ms')")
     length.add_argument("--quick", action="store_true", help="use the shortened run that the experiment defines")
 
 
 def length_ps(given: argparse.Namespace) -> int | None:
-    """``--duration`` in ps, after a look at ``--seed`` as well."""
+    """Return ``--duration`` in ps; check ``--seed`` as well."""
     from bentpipe.experiment.load import check_seed, parse_duration
 
     if getattr(given, "seed", None) is not None:
@@ -328,7 +328,7 @@ def console() -> Console:
 
 
 def print_json(data: Any) -> int:
-    """Print data for machines; the exit code of a command that did what it was to do."""
+    """Print data for machines; return the exit code of success."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     print(json.dumps(data, indent=2, ensure_ascii=not unicode))
     return 0
@@ -340,7 +340,7 @@ def write_file(path: Path, text: str) -> None:
     Raises
     ------
     BentpipeError
-        It can't be written; nothing is left of it.
+        It cannot be written; nothing is left of it.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -353,5 +353,5 @@ def write_file(path: Path, text: str) -> None:
 
 
 def say_report(console: Console, folder: Path) -> None:
-    """Say where the report is."""
+    """Print the place of the report."""
     console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)

@@ -49,7 +49,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="TIME",
-        help="begin no further run when these have taken so much processor time, for example '90 min' or '6 h'; "
+        help="begin no further run when the runs have taken this much processor time, for example '90 min' or '6 h'; "
         "'0 s' only makes the page",
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here instead, its charts beside it")
@@ -159,8 +159,8 @@ def _names(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _all(beds: list[Testbed]) -> tuple[list[str], list[str]]:
-    """Return the experiments of the catalogue that can be explained, those of testbeds first, and why others with
-    published figures can't."""
+    """Return the experiments of the catalogue that can be explained, testbeds first, and why others with published
+    figures cannot."""
     from bentpipe.experiment.document.catalogue import catalogue, read_extended
 
     found, left = [], []

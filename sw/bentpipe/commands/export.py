@@ -12,7 +12,7 @@ __all__ = ["COMMAND"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="run folder, or a folder of cases")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a run, of cases or of a sweep")
     parser.add_argument("--csv", action="store_true", help="write CSV (the default, and the only format)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder, created if missing (default: DIR/csv)")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")

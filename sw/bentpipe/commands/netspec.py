@@ -13,7 +13,7 @@ __all__ = ["COMMAND"]
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="NetSpec script")
 
 
 def _check(given: argparse.Namespace) -> int:

@@ -39,7 +39,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--plugin",
         dest="model",
         choices=[*_KINDS],
-        help="write a model that works as it is, with an experiment, a test and what makes it a package",
+        help="write a model that works, with an experiment, a test and the files of a package",
     )
     parser.add_argument(
         "--from",
@@ -119,7 +119,7 @@ def _new_model(given: argparse.Namespace) -> int:
 
 
 def _extending(base: str, own: str, document: dict[str, Any]) -> Iterator[str]:
-    """Lines of a file that extends an experiment: what it changes is to be uncommented."""
+    """Yield the lines of a file that extends an experiment; the keys are comments."""
     yield f"# Unset keys are inherited from {base}: `bentpipe show {base}`."
     yield "# Remove the # before each key that you change; `bentpipe help keys` lists the keys."
     yield f"extends = {json.dumps(base)}"

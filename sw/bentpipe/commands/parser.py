@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog.replace(' ', ': ')}: {message}{more}\n")
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
-        """Tell of arguments that it doesn't take."""
+        """Raise an error about arguments that the command does not take."""
         options = re.findall(r"--?[a-z][a-z-]*", self.format_usage())
         for word in words:
             if word.startswith("-"):

@@ -59,7 +59,11 @@ def _rain(parser: argparse.ArgumentParser) -> None:
         "--rainy", type=float, default=4.9095, metavar="P", help="percentage of time that it rains (default: 4.9095)"
     )
     parser.add_argument(
-        "--beta", type=float, default=2e-4, metavar="B", help="how fast the fade forgets, per second (default: 2e-4)"
+        "--beta",
+        type=float,
+        default=2e-4,
+        metavar="B",
+        help="rate at which the fade loses correlation, per second (default: 2e-4)",
     )
 
 
@@ -79,7 +83,9 @@ def _make_rain(given: argparse.Namespace) -> Series:
 
 def _pass(parser: argparse.ArgumentParser) -> None:
     _common(parser, seeded=False)
-    parser.add_argument("--altitude", type=float, default=550.0, metavar="KM", help="of the orbit (default: 550 km)")
+    parser.add_argument(
+        "--altitude", type=float, default=550.0, metavar="KM", help="altitude of the orbit (default: 550 km)"
+    )
     parser.add_argument("--top", type=float, default=90.0, metavar="DEG", help="highest elevation (default: 90)")
     parser.add_argument("--least", type=float, default=25.0, metavar="DEG", help="lowest elevation (default: 25)")
     parser.add_argument("--step", type=_seconds, default="0.1", metavar="S", help="time between rows (default: 0.1 s)")
@@ -97,13 +103,17 @@ def _make_pass(given: argparse.Namespace) -> Series:
 
 def _handover(parser: argparse.ArgumentParser) -> None:
     _common(parser)
-    parser.add_argument("--period", type=_seconds, default="120", metavar="S", help="between two (default: 120 s)")
+    parser.add_argument(
+        "--period", type=_seconds, default="120", metavar="S", help="time between two hand-overs (default: 120 s)"
+    )
     parser.add_argument("--least-gap", type=_seconds, default="0.05", metavar="S", help="shortest gap (default: 50 ms)")
     parser.add_argument("--most-gap", type=_seconds, default="0.3", metavar="S", help="longest gap (default: 300 ms)")
     parser.add_argument(
         "--least-delay", type=_seconds, default="10 ms", metavar="S", help="least delay of a path (default: 10 ms)"
     )
-    parser.add_argument("--most-delay", type=_seconds, default="20 ms", metavar="S", help="greatest (default: 20 ms)")
+    parser.add_argument(
+        "--most-delay", type=_seconds, default="20 ms", metavar="S", help="greatest delay of a path (default: 20 ms)"
+    )
 
 
 def _make_handover(given: argparse.Namespace) -> Series:
@@ -120,8 +130,10 @@ def _make_handover(given: argparse.Namespace) -> Series:
 
 def _grid(parser: argparse.ArgumentParser) -> None:
     _common(parser)
-    parser.add_argument("--period", type=_seconds, default="15", metavar="S", help="of the grid (default: 15 s)")
-    parser.add_argument("--gap", type=_seconds, default="0.14", metavar="S", help="outage of each (default: 140 ms)")
+    parser.add_argument("--period", type=_seconds, default="15", metavar="S", help="period of the grid (default: 15 s)")
+    parser.add_argument(
+        "--gap", type=_seconds, default="0.14", metavar="S", help="length of each outage (default: 140 ms)"
+    )
     parser.add_argument("--rate", type=_rate, metavar="R", help="median rate; without it there is no column rate")
     parser.add_argument(
         "--spread", type=float, default=0.3, metavar="X", help="deviation of the rate's logarithm (default: 0.3)"
@@ -161,7 +173,7 @@ COMMAND = CommandGroup(
         _action("rain", "Write a rain fade by ITU-R P.1853: ber and outage.", _rain, _make_rain),
         _action("pass", "Write a low-orbit pass: delay, outage and rate.", _pass, _make_pass),
         _action(
-            "handover", "Write gaps of hand-overs: outage, and another delay behind each.", _handover, _make_handover
+            "handover", "Write gaps of hand-overs: outage, and another delay after each.", _handover, _make_handover
         ),
         _action("grid", "Write the reconfiguration grid of a constellation: outage and rate.", _grid, _make_grid),
     ),

@@ -17,7 +17,7 @@ __all__ = ["COMMAND"]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     json_option(parser)
     plugin_option(parser)
-    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a run, of cases or of a sweep")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _report_sweep(folder: RunFolder) -> dict[str, Any]:
-    """Reports of its runs, and above them its own."""
+    """Write the reports of a sweep's runs, then its own."""
     from bentpipe.results.folder import RUNS, RunFolder
     from bentpipe.sweeps.run import sum_up_again
     from bentpipe.sweeps.work import is_done

@@ -56,7 +56,7 @@ def _run(given: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "reproduce",
-    "Do the runs of a capsule again: each is reproduced, differs by so much, or can't be compared.",
+    "Repeat the runs of a capsule, and report which are reproduced, differ, or cannot be compared.",
     _run,
     _arguments,
     prepares_hosts=True,

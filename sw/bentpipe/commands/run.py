@@ -72,7 +72,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: RunFolder) -> int:
-    """Say what came of a run; the exit code."""
+    """Report the result of a run; return the exit code."""
     name, runs = summary["id"], _runs(summary)
     if given.junit:
         from bentpipe.results.expect import write_junit
@@ -104,7 +104,7 @@ def _run_seeds(given: argparse.Namespace, duration: int | None) -> int:
 
 
 def shows(given: argparse.Namespace) -> bool:
-    """Progress is shown."""
+    """Return whether progress is shown."""
     return sys.stderr.isatty() and not given.json
 
 
@@ -127,7 +127,7 @@ def print_one(given: argparse.Namespace, result: RunResult, folder: RunFolder) -
 
 
 def begins(given: argparse.Namespace, index: int, count: int, experiment: Experiment) -> None:
-    """Say which case it is."""
+    """Print which case begins."""
     if shows(given):
         print(f"case {index} of {count}: {experiment.case}", file=sys.stderr)
 

@@ -17,7 +17,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="setting to change, for example satellite.ber=1e-6 or network.lines.satellite.ber=1e-6",
     )
-    parser.add_argument("--reset", action="store_true", help="bring everything back to the file's state first")
+    parser.add_argument("--reset", action="store_true", help="reset all settings to the file's values first")
     session_option(parser)
     json_option(parser)
 

@@ -11,7 +11,7 @@ __all__ = ["shape_of", "shape_option"]
 
 
 def shape_option(parser: argparse.ArgumentParser) -> None:
-    """``--shape``, and its most used parts as options of their own."""
+    """Add ``--shape``, and its most used parts as options of their own."""
     parser.add_argument(
         "--shape",
         metavar="NAME=N,…",
@@ -30,7 +30,7 @@ def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:
     Raises
     ------
     BentpipeError
-        It is none, or the kind of node hasn't it.
+        It is none, or the kind of node has not it.
     """
     from bentpipe_hdl.kinds import check_parts, registers_of
     from bentpipe_hdl.switch.options import options_word

@@ -37,7 +37,7 @@ __all__ = ["COMMAND", "do_sweep", "judge", "plan_given", "sweep_options"]
 
 
 def sweep_options(parser: argparse.ArgumentParser) -> None:
-    """Seeds, where the runs go, what is drawn and printed."""
+    """Add the options for seeds, the runs' folder, plots and output."""
     parser.add_argument(
         "--no-plots",
         dest="plots",
@@ -155,7 +155,7 @@ def _precision(given: argparse.Namespace) -> Precision | None:
 def do_sweep(
     given: argparse.Namespace, plan: Plan, show: Callable[[Console, dict[str, Any]], None] | None = None
 ) -> int:
-    """Run a sweep, print it; the exit code.
+    """Run a sweep and print it; return the exit code.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def do_sweep(
         With the options of :func:`sweep_options`, ``out``, ``force`` and ``json``.
     plan : Plan
     show : callable, optional
-        Prints it; :func:`~bentpipe.sweeps.show.print_sweep` if not given.
+        Prints the sweep; by default :func:`~bentpipe.sweeps.show.print_sweep`.
     """
     from bentpipe.progress import Counted
     from bentpipe.sweeps.run import claim_sweep, run_precisely, run_sweep
@@ -220,7 +220,7 @@ def _named(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Fail if a run doesn't come to what is expected of it."""
+    """Fail if a run does not come to what is expected of it."""
     from bentpipe.results.expect import broken, expectation_text
 
     said = [

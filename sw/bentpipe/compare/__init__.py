@@ -1,1 +1,1 @@
-"""Runs held against each other and against published figures."""
+"""Runs compared with each other and against published figures."""

@@ -25,7 +25,8 @@ _TOGETHER: Final = "aggregate_goodput"
 
 
 def draw_published(side: Side, folder: Path) -> list[str]:
-    """A chart for each experiment with cases, as SVG and PNG, called after it; the names of the files without endings.
+    """Draw a chart for each experiment with cases, named after it, as SVG and PNG; return the files' names without
+    endings.
 
     Runs with changed settings are not in it.
     """
@@ -127,7 +128,8 @@ def _levels(name: str, groups: Sequence[SeedGroup], metric: str) -> tuple[Level,
 
 
 def _over_time(runs: Sequence[tuple[str, Run]]) -> Any | None:
-    """What all sinks together got, and the congestion window where there is one flow; None if neither was recorded."""
+    """Return a figure of all sinks' throughput, and of the congestion window if there is one flow; None without
+    records."""
     read = [(name, read_run(run.folder)) for name, run in runs]
 
     def delivered(trace: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Whether what comes before what in the papers comes so here (``catalogue/published/orders.toml``)."""
+"""The order of the papers' results, compared with the order here (``catalogue/published/orders.toml``)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Order:
 
 
 def orders() -> list[Order]:
-    """Those of the papers."""
+    """Return the orders of the papers."""
     found = []
     for table in read_document(_FILE)[0]["order"]:
         metrics = table["metric"] if isinstance(table["metric"], list) else [table["metric"]] * len(table["falls"])
@@ -44,8 +44,7 @@ def orders() -> list[Order]:
 
 
 def judged(side: Side, wanted: Sequence[Order]) -> list[dict[str, Any]]:
-    """Return the orders of which there are all figures, from runs without changes: each with these, the steps between
-    them, and a verdict.
+    """Return the orders whose figures are complete, from runs without changes, with figures, steps and a verdict.
 
     A step's verdict is "held" if the first mean is above the second by more than the 95 % interval of their difference
     (Welch) is wide to one side, "not held" if it is below by as much or the two are equal, else "open". Without several

@@ -52,7 +52,7 @@ _EACH: Final = 8
 
 
 def error_percent(ours: float | None, theirs: float | None) -> float | None:
-    """By how much ours is above theirs; None where there is nothing to divide by."""
+    """Return by how many percent ours is above theirs; None where there is nothing to divide by."""
     return None if ours is None or not theirs else 100 * (ours - theirs) / theirs
 
 
@@ -75,7 +75,7 @@ def pairs_of(ours: Side, theirs: Side) -> list[tuple[SeedGroup, SeedGroup]]:
 
 
 def _only(groups: Iterable[SeedGroup], name: Any) -> dict[Any, SeedGroup]:
-    """Those that alone have their name."""
+    """Return the groups whose name no other group has."""
     found: dict[Any, list[SeedGroup]] = {}
     for group in groups:
         found.setdefault(name(group), []).append(group)
@@ -83,7 +83,7 @@ def _only(groups: Iterable[SeedGroup], name: Any) -> dict[Any, SeedGroup]:
 
 
 def different(ours: SeedGroup, theirs: SeedGroup) -> list[dict[str, Any]]:
-    """Return what was set differently: each key with our value and theirs; the time limit, too."""
+    """Return the settings that differ: each key with our value and theirs; the time limit, too."""
     one, two = (document_of(group.first.summary) for group in (ours, theirs))
     found = [{"key": change.key, "ours": change.new, "theirs": change.old} for change in changes_between(two, one, {})]
     limits = [group.first.limit_ps for group in (ours, theirs)]
@@ -185,7 +185,7 @@ def against_published(side: Side) -> list[dict[str, Any]]:
     """Return a row for each published figure of the experiments that have run: measured, predicted, ours with its
     interval, the error of ours and of the authors' own prediction. Of a withheld one, ours.
 
-    What is published of several trials (``over``) is held against the same of ours: their best, their standard
+    What is published of several trials (``over``) is compared with the same of ours: their best, their standard
     deviation. One run is one trial: where the average of the same trials is published, the best has no error then. A
     row whose runs were shortened, unfinished or failed has no errors.
     """
@@ -209,7 +209,7 @@ def _of_group(group: SeedGroup) -> Iterator[dict[str, Any]]:
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """Return as what a published figure is counted: one of :data:`KINDS`; "" if it is withheld."""
+    """Return how a published figure is counted: one of :data:`KINDS`; "" if it is withheld."""
     if row.get("given_back"):
         return "given back"
     return "measured" if row["measured"] is not None else "predicted" if row["predicted"] is not None else ""
@@ -218,7 +218,7 @@ def _kind(row: Mapping[str, Any]) -> str:
 def _row(
     name: str, row: Mapping[str, Any], values: Sequence[float], remarks: Sequence[str], flows: int, twice: bool
 ) -> dict[str, Any]:
-    """Return a row. ``twice``: of a best of trials whose average is published, too."""
+    """Return a row. ``twice``: it is the best of trials whose average is published, too."""
     over = row.get("over", "mean")
     mean = mean_of(values) if values else None
     ours = mean and {"mean": mean.mean, "best": mean.most, "sigma": mean.sigma}[over]

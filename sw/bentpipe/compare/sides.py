@@ -27,7 +27,7 @@ _NAMES: Final = ("published", "theory", "expect", "case", "axis", *UNCHANGING)
 
 
 def document_of(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the experiment's document sets, as far as it decides figures, without seed and time limit."""
+    """Return the settings of the experiment's document that decide figures, without seed and time limit."""
     given = summary["configuration"]
     return {name: value for name, value in given.items() if name not in (*_NAMES, "experiment")}
 
@@ -65,12 +65,12 @@ class Run:
 
     @property
     def started(self) -> tuple[str, str]:
-        """When it began; the later of two runs is greater."""
+        """The time at which the run began, and its folder; the later of two runs is greater."""
         return self.summary["time"].get("started", ""), str(self.folder)
 
     @property
     def changes(self) -> list[Mapping[str, Any]]:
-        """What was set otherwise than in the experiment's file, but the seed."""
+        """The settings that differ from the experiment's file, without the seed."""
         return set_otherwise(self.summary["changes"])
 
     @property
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def figures(self) -> dict[str, float | None]:
-        """Its figures by name, a flow's as ``FLOW.NAME``."""
+        """The run's figures by name; a flow's figure is ``FLOW.NAME``."""
         found = figures_of(self.summary)
         return {f"{flow}.{name}" if flow else name: value for (flow, name), value in found.items()}
 
@@ -148,7 +148,7 @@ class OverCases:
 
     @property
     def set_key(self) -> str:
-        """What was set: changes and time limit of each case."""
+        """The settings as a key: changes and time limit of each case."""
         cases = [
             (case["name"], set_otherwise(case["changes"]), case["time"]["limit_s"]) for case in self.summary["cases"]
         ]
@@ -157,7 +157,7 @@ class OverCases:
 
     @property
     def changed(self) -> str:
-        """What was set but the time limit."""
+        """The settings as a key, without time limits."""
         cases = [(case["name"], set_otherwise(case["changes"])) for case in self.summary["cases"]]
         return json.dumps([self.summary["id"], set_otherwise(self.summary["changes"]), cases], sort_keys=True)
 
@@ -168,7 +168,7 @@ class OverCases:
 
     @property
     def started(self) -> tuple[str, str]:
-        """When its last case began; the later of two is greater."""
+        """The time at which the last case began, and the folder; the later of two is greater."""
         return max((case["time"].get("started", "") for case in self.summary["cases"]), default=""), str(self.folder)
 
 
@@ -183,7 +183,7 @@ class Side:
     over_cases : tuple[tuple[OverCases, ...], ...]
         Those that differ in their seeds only, together.
     left_out : int
-        Runs that are not done, whose figures don't count.
+        Runs that are not done, whose figures do not count.
     doubled : int
         Runs left out as another one has the same settings and the same seed, and began later.
     """
@@ -204,8 +204,11 @@ class Side:
         return found
 
     def comparable(self) -> tuple[Side, tuple[SeedGroup, ...]]:
-        """Return what is held against published figures, and the groups that are left out. Those are groups that were
-        shortened, or do not compare for another reason, where others with the same settings do."""
+        """Return the groups that are compared with published figures, and those that are left out.
+
+        A group is left out if it was shortened, or does not compare for another reason, and others with the same
+        settings do.
+        """
         best: dict[tuple[str, str, str], tuple[bool, int]] = {}
         for group in self.groups:
             rank = group.compared, group.first.limit_ps
@@ -217,7 +220,7 @@ class Side:
         return Side(self.name, groups, over, self.left_out, self.doubled), out
 
     def notes(self) -> list[str]:
-        """Return what was left out of the side, in words."""
+        """Return the groups that were left out of the side, in words."""
         found = []
         if self.left_out:
             found.append(f"{self.name}: left out as they are not done: {_many(self.left_out, 'run')}.")
@@ -232,8 +235,10 @@ def _many(count: int, what: str) -> str:
 
 
 def grouped(runs: Iterable[Run]) -> tuple[SeedGroup, ...]:
-    """Return runs that differ in their seeds only, together, by their seeds; the groups in the order in which their
-    first runs come. Of several with one seed the one that began last counts."""
+    """Return runs that differ only in their seeds, in groups, ordered by their seeds.
+
+    The groups are in the order of their first runs. Of several runs with one seed the one that began last counts.
+    """
     found: dict[tuple[str, str, str, int], dict[int, Run]] = {}
     for run in runs:
         same = found.setdefault(SeedGroup((run,)).key, {})

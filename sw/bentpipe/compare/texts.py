@@ -1,4 +1,4 @@
-"""What a comparison says, as tables: for the terminal, Markdown, CSV and JSON."""
+"""The texts of a comparison, as tables: for the terminal, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Comparison:
     notes: list[str]
 
     def markdown(self) -> str:
-        """Tables and notes."""
+        """Return tables and notes as Markdown."""
         parts = []
         for table in self.tables:
             parts += [f"## {table.title}\n", _markdown(table)]
@@ -72,7 +72,7 @@ def _markdown(table: Table) -> str:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested figures as columns ``ours_mean``, lists as texts."""
+    """Return a row with nested figures as columns ``ours_mean``, and lists as texts."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
@@ -112,7 +112,8 @@ def side_comparison(
     differences: Sequence[Mapping[str, Any]],
     remarks: Sequence[str] = (),
 ) -> Comparison:
-    """Two sides' figures (:func:`~bentpipe.compare.rows.beside`), what was set differently, and what was left out."""
+    """Return the comparison of two sides: figures (:func:`~bentpipe.compare.rows.beside`), differences, and
+    omissions."""
     columns = ("experiment", "case", "figure", "unit", "ours", "theirs", "error, %", "difference")
     shown = [
         [
@@ -178,8 +179,8 @@ def _plain(errors: Errors) -> dict[str, Any]:
 def published_comparison(
     side: str, rows: list[dict[str, Any]], orders: list[dict[str, Any]], remarks: Sequence[str] = ()
 ) -> Comparison:
-    """Published figures and ours (:func:`~bentpipe.compare.rows.against_published`), the orders, and what was left
-    out."""
+    """Return the comparison with published figures (:func:`~bentpipe.compare.rows.against_published`), orders, and
+    omissions."""
     columns = (
         "experiment", "case", "quantity", "unit", "measured", "predicted", "ours", "seeds", "error, %", "theirs, %",
         "counted as", "remark",

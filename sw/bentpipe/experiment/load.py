@@ -1,7 +1,7 @@
-"""What changes a document: ``--set``, ``--vary``, the values of a case, ``--seed``, ``--duration``, ``--quick``.
+"""Changes of a document: ``--set``, ``--vary``, the values of a case, ``--seed``, ``--duration``, ``--quick``.
 
-The third of three steps from a file to an experiment, though it begins before the others: values are put into the
-document, by their dotted keys, and the document is read then.
+The last of three steps from a file to an experiment. It starts first: it puts values into the document by their dotted
+keys, and then has the document read by the other two.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Options:
-    """What the command line says of a run, beside ``--set``."""
+    """The options of a run on the command line, beside ``--set``."""
 
     seed: int | None = None
     duration_ps: int | None = None
@@ -77,10 +77,10 @@ def load_cases(
     quick: bool = False,
     only: Sequence[str] = (),
 ) -> list[Experiment]:
-    """An experiment with each of its cases' settings (and ``settings`` above those), or itself if it has no cases.
+    """Return the experiment of each of its cases, or the experiment itself if it has no cases.
 
-    ``varied`` has the values that a sweep gives to its keys; ``only`` names the cases to have; each has only its own
-    published figures.
+    ``settings`` override those of a case. ``varied`` has the values that a sweep gives to its keys; ``only`` names the
+    wanted cases. Each case has only its own published figures.
 
     Raises
     ------
@@ -102,12 +102,12 @@ def load_cases(
 
 
 def experiment_of(folder: Path) -> Experiment:
-    """The experiment whose run is in a folder, as it was run.
+    """Return the experiment of the run in a folder, as it was run.
 
     Raises
     ------
     BentpipeError
-        There is no run; its file isn't there any more, or is another one now.
+        There is no run; or the experiment's file is missing, or has changed.
     """
     if is_sweep(folder):
         raise BentpipeError(f"{folder}: is a sweep's folder; give the name of its experiment, and --set")
@@ -172,7 +172,7 @@ def check_seed(seed: SupportsIndex, who: str) -> int:
 
 
 def cases_of(name: str) -> tuple[CaseTable, ...]:
-    """An experiment's cases as its file has them, none if it has none; errors as :func:`load`."""
+    """Return the cases in an experiment's file, none if it has none; errors as :func:`load`."""
     return _File(name).cases
 
 
@@ -226,8 +226,10 @@ class _File:
             raise self.source.error(*found)
 
     def _rows(self, key: str) -> list[dict[str, Any]]:
-        """Return an array of tables of the document, which isn't checked yet; none if it is something else, which is
-        said when the document is read."""
+        """Return an array of tables of the document, which is not checked yet.
+
+        Return none if it is something else, which is reported when the document is read.
+        """
         given = self.document.get(key)
         return given if isinstance(given, list) and all(isinstance(row, dict) for row in given) else []
 
@@ -265,7 +267,7 @@ class _File:
     def changed(
         self, document: dict[str, Any], source: Source, settings: Sequence[Assignment], options: _Options
     ) -> Experiment:
-        """The experiment of a document with settings in it, and how it differs from that of the document alone."""
+        """Return the experiment of a document with settings in it, with its differences from the document alone."""
         for setting in settings:
             _check_owner(setting, document, source.name)
         after, touched = assigned(document, settings, source.name)
@@ -292,7 +294,7 @@ class _File:
 
 
 def _load_plugins(document: dict[str, Any], source: Source) -> list[str]:
-    """Load what ``[plugins]`` names; the names. What isn't a table of texts is for the reader of the document."""
+    """Load what ``[plugins]`` names; the names. What is not a table of texts is for the reader of the document."""
     table = document.get("plugins")
     named: list[str] = []
     for name, text in (table if isinstance(table, dict) else {}).items():
@@ -337,7 +339,7 @@ def _check_owner(setting: Assignment, document: dict[str, Any], name: str) -> No
 
 
 def _check_build(experiment: Experiment, source: Source) -> None:
-    """Raise ConfigError with its place if network and hosts of an experiment can't be made."""
+    """Raise ConfigError with its place if network and hosts of an experiment cannot be made."""
     from bentpipe.experiment.build.hosts import rehearse
     from bentpipe.experiment.run.branch import check_random
 
@@ -353,7 +355,10 @@ def _check_build(experiment: Experiment, source: Source) -> None:
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[ConfigProblem]:
-    """Published figures, by case and metric, of cases that aren't there; those of all cases together have none."""
+    """Yield a problem for each published figure of a case that does not exist.
+
+    Figures of all cases together have no case.
+    """
     for number, (name, metric) in enumerate(given):
         if name not in names and (name or metric.rpartition(".")[2] not in FIGURES):
             yield ConfigProblem(f"published.{number}.case", f"there is no case {name!r}{nearest(name, names)}")
@@ -362,17 +367,21 @@ def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> It
 def apply_settings(
     document: dict[str, Any], settings: Sequence[str], name: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """A copy of the document with ``KEY=VALUE`` settings in it, and the dotted keys that were set, each with ``--set``.
+    """Return a copy of the document with ``KEY=VALUE`` settings in it, and the dotted keys that were set, each with
+    ``--set``.
 
-    A key has dots: ``network.lines.satellite.delay``; ``flow.0.size`` is the first flow's, ``flow.*.size``
-    every flow's. Whether the keys and values make sense is for the reader of the document to say.
+    A key has dots: ``network.lines.satellite.delay``; ``flow.0.size`` is the first flow's, ``flow.*.size`` every
+    flow's. The reader of the document checks the keys and values.
     """
     return assigned(document, _read(settings, "--set"), name)
 
 
 def _read(settings: Iterable[str], by: str) -> list[Assignment]:
-    """``KEY=VALUE`` taken apart; a key without dots is one of a document's tables, or short for another. ``@NAME`` is
-    all settings of a set."""
+    """Parse ``KEY=VALUE`` settings.
+
+    A key without dots is one of a document's tables, or short for another key. ``@NAME`` stands for all settings of a
+    set.
+    """
     found = []
     for setting in settings:
         if setting.startswith(MARK):

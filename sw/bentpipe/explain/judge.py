@@ -22,7 +22,7 @@ class Point:
     Members
     -------
     values : Mapping
-        By key, those that aren't as the experiment has them.
+        By key, those that are not as the experiment has them.
     """
 
     values: Mapping[str, str]
@@ -34,7 +34,7 @@ class Point:
 
 
 def effects(parameters: Sequence[Parameter], points: Sequence[Point], over: str) -> list[dict[str, Any]]:
-    """Return for each parameter what the figure is with each of its values alone; the strongest first.
+    """Return for each parameter the figure at each of its values alone; the strongest parameter first.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def strongest(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def explained(figure: Figure, pair: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    """Return what runs make of a figure: its value with the experiment's own settings, the range, a verdict.
+    """Return the runs' results for a figure: its value with the experiment's own settings, the range, a verdict.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def explained(figure: Figure, pair: Sequence[str], points: Sequence[Point]) -> d
 
 
 def _verdict(theirs: float, own: float | None, reached: Sequence[tuple[float, Mapping[str, str]]], inside: bool) -> str:
-    """*inside by …*, *only with …* or *unexplained*, in words."""
+    """Return the verdict in words: *inside by …*, *only with …* or *unexplained*."""
     low, high = min(value for value, _ in reached), max(value for value, _ in reached)
     if not inside:
         off, end = (low - theirs, "above") if theirs < low else (theirs - high, "below")
@@ -103,7 +103,7 @@ def _verdict(theirs: float, own: float | None, reached: Sequence[tuple[float, Ma
 
 
 def _needed(theirs: float, own: float, reached: Sequence[tuple[float, Mapping[str, str]]]) -> dict[str, str]:
-    """Return the values that all runs share which are on the other side of the figure than the experiment's own
+    """Return the values common to all runs that are on the other side of the figure than the experiment's own
     settings."""
     beyond = [values for value, values in reached if (value - theirs) * (own - theirs) <= 0]
     if not beyond or own == theirs:

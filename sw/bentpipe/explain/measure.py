@@ -36,14 +36,14 @@ class Budget:
 
 
 def measure(wanted: Wanted, names: Sequence[str], version: str) -> Record:
-    """Do a run; its figures of these names.
+    """Perform a run, and return its figures of these names.
 
     Raises
     ------
     BentpipeError, SimulationError
-        The run can't be, or failed.
+        The run is impossible, or failed.
     KeyboardInterrupt
-        A signal came.
+        A signal arrived.
     """
     from bentpipe.compiled import prepare
 
@@ -75,7 +75,7 @@ def measure(wanted: Wanted, names: Sequence[str], version: str) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Does runs and keeps what they gave.
+    """A runner, which performs runs and keeps their figures.
 
     Members
     -------
@@ -94,7 +94,10 @@ class Runner:
     told: Told | None = None
 
     def do(self, runs: Iterable[tuple[Store, Wanted]]) -> list[str]:
-        """Do the runs that the stores don't have, in order, until the budget is spent; a line for each that failed."""
+        """Perform the runs that the stores lack, in order, until the budget is spent.
+
+        Return a line for each run that failed.
+        """
         from bentpipe.sweeps.plan import code_version
 
         todo = [pair for pair in dict.fromkeys(runs) if pair[1] not in pair[0]]

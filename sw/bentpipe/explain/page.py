@@ -85,7 +85,7 @@ def page(
     pictures : str
         Where the charts lie, from the page.
     beds, rankings : Sequence[Mapping]
-        As of :func:`~bentpipe.explain.testbeds.fitted` and :func:`~bentpipe.explain.testbeds.ranked`.
+        As for :func:`~bentpipe.explain.testbeds.fitted` and :func:`~bentpipe.explain.testbeds.ranked`.
     """
     runs, whole = (sum(each[key] for each in found) for key in ("runs", "whole_runs"))
     minutes = sum(each["cpu_s"] for each in found) / 60

@@ -38,7 +38,7 @@ _HEAD: Final = ("duration", "seed")
 """What of ``[experiment]`` changes one."""
 
 _OF_THE_END: Final = (".size", "experiment.duration")
-"""Endings of keys whose effect a shortened run can't show."""
+"""Endings of keys whose effect a shortened run cannot show."""
 
 Values = tuple[tuple[str, str], ...]
 
@@ -54,7 +54,7 @@ class Parameter:
 
     @property
     def of_the_end(self) -> bool:
-        """Return whether it decides when a run ends, so that only whole runs show its effect."""
+        """Return whether the parameter decides when a run ends, so that only whole runs show its effect."""
         return self.key.endswith(_OF_THE_END)
 
 
@@ -89,7 +89,7 @@ class Wanted:
     Members
     -------
     values : tuple
-        Keys and values, sorted by key; those that aren't as the experiment has them.
+        Keys and values, sorted by key; those that are not as the experiment has them.
     limit_ps : int or None
         When a shortened run ends; None of a whole one.
     """
@@ -116,7 +116,7 @@ class Study:
     left_out : tuple of str
         Published figures that are not explained, and why.
     entry : str
-        A hash of what decides the entry's figures: runs of another entry don't count.
+        A hash of what decides the entry's figures: runs of another entry do not count.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Study:
         return [*dict.fromkeys(found)]
 
     def ends(self) -> list[Wanted]:
-        """Plan whole runs of the parameters that shortened ones can't show, each alone."""
+        """Plan whole runs of the parameters that shortened ones cannot show, each alone."""
         late = [(p,) for p in self.parameters if p.of_the_end]
         return [run for case in self.cases if case in self.lengths for run in self._combined(case, late, [self.seed])]
 
@@ -208,7 +208,7 @@ class Study:
 
 
 def study(name: str) -> Study:
-    """Return what is to be explained of an experiment.
+    """Return the study of an experiment: what is to be explained of it.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def shared_data() -> dict[str, Any]:
 
 
 def _same(name: str, case: str) -> str:
-    """Return which other entry has the same measurement; "" if none."""
+    """Return the other entry with the same measurement; "" if there is none."""
     for table in shared_data()["same"]:
         if (table["experiment"], table["case"]) == (name, case):
             return f"is the measurement of {table['as']}"
@@ -284,7 +284,7 @@ _KEPT: Final = ("case", "quantity", "metric", "unit", "source", "measured", "pre
 
 
 def _not_explained(row: Mapping[str, Any]) -> str:
-    """Why a published figure is left out; "" if it isn't."""
+    """Return the reason why a published figure is left out; "" if it is not."""
     if row["measured"] is None and row["predicted"] is None:
         return "is withheld"
     if row["given_back"]:

@@ -5,7 +5,7 @@
     DIR/ID.jsonl           each run of an experiment that is done (bentpipe.explain.store)
 
 The order is: shortened runs of all experiments, whole ones of testbeds, rankings, whole ones of the strongest
-parameters, then what shortened runs can't show. So a budget that ends early costs depth, not breadth.
+parameters, then what shortened runs cannot show. So a budget that ends early costs depth, not breadth.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Options:
 
 
 def do_runs(stores: Mapping[str, Store], beds: Sequence[Testbed], runner: Runner, options: Options) -> list[str]:
-    """Do what is left of the runs, until the budget is spent; a line for each run that failed."""
+    """Perform the remaining runs until the budget is spent; return a line for each run that failed."""
     every = [*stores.values()]
     failed = runner.do((store, wanted) for store in every for wanted in store.study.screening())
     if options.screening_only:
@@ -123,7 +123,7 @@ def _samples(study: Study, options: Options) -> list[Wanted]:
 
 
 def _figure(store: Store, figure: Figure, incomplete: bool) -> dict[str, Any] | None:
-    """Return what there is of a figure; None without a run. Of an incomplete one the verdict is that so far."""
+    """Return the present result for a figure; None without a run. An incomplete one has the verdict so far."""
     screened = _screened(store, figure)
     full_ps = store.study.full_ps(figure.case)
     whole = points(store, figure, full_ps)

@@ -1,7 +1,7 @@
 """Keep the figures of the runs of a study in a small text file: a line of JSON for each run.
 
 A line is added when a run has ended, so a command that was killed loses one run at most. Runs of an entry that has
-changed since don't count, and are left out when the file is written anew.
+changed since do not count, and are left out when the file is written anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bentpipe.explain.plan import Study, Wanted
 __all__ = ["Record", "Store"]
 
 _DIGITS: Final = 7
-"""Of a figure; far more than anyone compares."""
+"""Significant digits of a stored figure; far more than are compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Testbed:
     Members
     -------
     vary : Mapping
-        Values by key; the entries' own value comes first and isn't among them.
+        Values by key; the entries' own value comes first and is not among them.
     rows : tuple
         Experiment, case and figure of each published row that counts.
     rankings : tuple
@@ -202,7 +202,7 @@ def _seeds(store: Store, table: Mapping[str, Any], case: str, values: Values) ->
 
 
 def _figures(bed: Testbed, stores: Mapping[str, Store]) -> list[tuple[str, Figure]]:
-    """Return the figure of each row; rows of experiments that aren't among the studies are left out."""
+    """Return the figure of each row; rows of experiments that are not among the studies are left out."""
     found = []
     for name, case, metric in bed.rows:
         if name in stores:

@@ -1,6 +1,6 @@
-"""How long the host side takes for a segment: ``python -m bentpipe.hosts.bench``.
+"""The time that the host side takes for a segment: ``python -m bentpipe.hosts.bench``.
 
-Two hosts on a wire that costs nothing: what is measured is TCP, the header codec and the engine.
+Two hosts are on a wire that costs nothing: TCP, the header codec and the engine are measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEAD = 128
 class IdealWire:
     """Two interfaces joined by a wire that takes and gives PDUs at no cost.
 
-    Payload isn't made: checks succeed, and sums are what the pseudo header needs.
+    Payload is not made: checks succeed, and sums are what the pseudo header needs.
     """
 
     def __init__(self, rate_bps: int, delay_ps: int) -> None:
@@ -92,7 +92,7 @@ class IdealWire:
 
 
 def _seconds_of(used: IdealWire) -> float:
-    """Return what a wire took that was used like this: the same calls without hosts."""
+    """Return the time that a wire takes for the same calls without hosts (s)."""
     wire = IdealWire(134_000_000, 10_000_000_000)
     head = bytes(48)
     start = time.process_time()
@@ -111,9 +111,9 @@ def _seconds_of(used: IdealWire) -> float:
 def microseconds_a_segment(
     segments: int = 50_000, send_cost_ps: int = 0, receive_cost_ps: int = 0, variant: str = "reno"
 ) -> tuple[float, float]:
-    """Microseconds of processor time per data segment sent, received and acknowledged (every second one).
+    """Return the microseconds of processor time per data segment sent, received and acknowledged (every second one).
 
-    The second figure is without what the wire takes for the same calls.
+    The second figure is without the time that the wire takes for the same calls.
     """
     wire = IdealWire(134_000_000, 10_000_000_000)
     engine = Engine(wire)

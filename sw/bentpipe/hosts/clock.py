@@ -15,7 +15,8 @@ _PS_PER_S: Final = 10**12
 
 
 def clock_period_ps(hz: float, ppm: float) -> int:
-    """Between two interrupts of a clock that ticks ``hz`` times a second, each ``ppm`` millionths late."""
+    """Return the picoseconds between two interrupts of a clock of ``hz`` ticks a second, each ``ppm`` millionths
+    late."""
     return round(_PS_PER_S / hz * (1.0 + ppm * 1e-6))
 
 
@@ -59,7 +60,7 @@ class HostClock:
             raise ValueError(f"a clock interrupt takes {self.cost_ps} ps, and one comes each {self._period} ps")
 
     def after(self, now: int, work: int) -> int:
-        """When the processor, set to it now, has done ``work`` picoseconds of work."""
+        """Return the time at which the processor, given ``work`` picoseconds of work now, has done it."""
         cost = self.cost_ps
         if not cost:
             return now + work

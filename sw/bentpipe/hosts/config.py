@@ -1,4 +1,4 @@
-"""What can be set of a host, and what a host is made from."""
+"""The settings of a host, and the configuration from which a host is made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HostSettings(Settings):
     """A host. None where the profile decides, and is 0 without one."""
 
     profile: Annotated[str, Words(profile_titles)] | None = Field(
-        default=None, description="a published host: default of cost and clock settings"
+        default=None, description="profile of a published host: defaults of cost and clock settings"
     )
     send_cost_ps: Annotated[int, _COST] | None = Field(
         default=None, description="processor time to send a segment, ACK or datagram; default: the profile's"
@@ -74,19 +74,27 @@ class HostSettings(Settings):
 
 
 class HostConfig(HostSettings):
-    """What a host is made from."""
+    """The configuration from which a host is made."""
 
-    name: str = Field(description="its name")
-    seed: int = Field(default=1, description="of its random choices; each host has its own sequence, by its name")
+    name: str = Field(description="name of the host")
+    seed: int = Field(
+        default=1, description="seed of the host's random numbers; each host has its own sequence, by its name"
+    )
 
 
 def host_costs(config: HostConfig) -> tuple[int, int]:
-    """Processor time in picoseconds per segment (sent, received) of a host: as configured, else as the profile says."""
+    """Return a host's processor time in ps per segment (sent, received): as configured, or as the profile has it."""
     return _of(config, "send_cost_ps"), _of(config, "receive_cost_ps")
 
 
 def host_clock(config: HostConfig) -> HostClock:
-    """The clock of a host: as configured, else as the profile says; ValueError where its interrupts leave no time."""
+    """Return the clock of a host: as configured, or as the profile has it.
+
+    Raises
+    ------
+    ValueError
+        The clock's interrupts leave no time for other work.
+    """
     hz, cost_ps, ppm = (_of(config, name) for name in ("clock_hz", "clock_cost_ps", "clock_tolerance_ppm"))
     try:
         return HostClock(hz, cost_ps, ppm, f"{config.seed} clock {config.name}")

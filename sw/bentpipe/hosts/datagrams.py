@@ -33,14 +33,14 @@ _HEAD: Final = UDP_PAYLOAD_AT + STAMP_OCTETS
 
 
 class DatagramOwner(HostFlowEndpoints):
-    """Whose datagrams they are."""
+    """The owner of datagram sockets, usually a flow."""
 
     def sent_all(self, now: int) -> None:
-        """The program of the source has closed, and its last datagram is sent."""
+        """Handle the end of the source: its program has closed, and its last datagram is sent."""
         raise NotImplementedError
 
     def arrived(self, end: DatagramReceiver, now: int) -> None:
-        """One has come for the first time."""
+        """Handle a datagram that has arrived for the first time."""
         raise NotImplementedError
 
 
@@ -175,13 +175,13 @@ class UdpSocket(Socket):
         pass
 
     def call(self, now: int) -> None:
-        """The next ``sendto``."""
+        """Make the next ``sendto`` call, if there is data and no call is under way."""
         if self.pending and not self.calling:
             self.calling = True
             self.host.processor.call(self._call)
 
     def sent(self, now: int) -> None:
-        """The processor has done it: the datagram goes to the interface."""
+        """Put the datagram to the interface, when the processor has done the call."""
         self.calling = False
         host = self.host
         size = self.unit if self.pouring else self.datagram
@@ -221,7 +221,7 @@ class UdpSocket(Socket):
         self.host.processor.call(_Echo(self, self.got, self.got_octets))
 
     def put(self, stamp: tuple[int, int, int], octets: int) -> None:
-        """An echo goes to the interface."""
+        """Put an echo to the interface."""
         if self.host.interface.admit():
             self._send(stamp, octets)
             self.number += 1
@@ -287,7 +287,10 @@ class DatagramReceiver(TransportEndpoint):
         self.bad_octets: int = 0
 
     def arrive(self, datagram: Datagram, event: PduEvent) -> None:
-        """A datagram whose checksums are right came in. It waits for the processor, then comes :meth:`take`."""
+        """Accept a datagram whose checksums are right.
+
+        It waits for the processor, which then calls :meth:`take`.
+        """
         size = datagram.length - 8
         number = -1
         offset = 0

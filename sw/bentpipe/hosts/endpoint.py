@@ -14,14 +14,14 @@ RESTS: Final = -2
 
 
 class TransportEndpoint(Timer):
-    """What segments and datagrams come to, and go from.
+    """The end of a flow that segments or datagrams arrive at, and leave from.
 
     Members
     -------
     order : int
-        In a tick, ends that are due are served in this order.
+        The order in which ends that are due in a tick are served.
     epoch, tick, armed, in_fast, in_slow : int, bool
-        Of :class:`bentpipe.hosts.ticks.Ticks`.
+        Used by :class:`bentpipe.hosts.ticks.Ticks`.
     """
 
     def __init__(self) -> None:
@@ -33,22 +33,22 @@ class TransportEndpoint(Timer):
         self.in_slow: bool = False
 
     def take(self, segment: Segment | None, now: int) -> None:
-        """The processor has worked on what came first: a segment, or (None) a datagram."""
+        """Take the first input, on which the processor has worked: a segment, or (None) a datagram."""
         raise NotImplementedError
 
     def put(self, segment: Segment) -> None:
-        """The processor has worked on a segment that leaves: it goes to the interface."""
+        """Put a segment to the interface, when the processor has worked on it."""
         raise NotImplementedError
 
     def delayed(self) -> bool:
-        """It waits for a fast tick."""
+        """Return whether the end waits for a fast tick."""
         return False
 
     def fast_tick(self, now: int) -> None:
-        """BSD's fast timer."""
+        """Handle BSD's fast timer."""
 
     def slow_tick(self, tick: int, now: int) -> None:
-        """BSD's slow timer: tick number ``tick`` of the host."""
+        """Handle BSD's slow timer: tick number ``tick`` of the host."""
 
     def next_tick(self) -> int:
         """Return the slow tick that it waits for; 0 for none."""
@@ -58,7 +58,7 @@ class TransportEndpoint(Timer):
         """Make the parts again that were let go."""
 
     def expire(self, now: int) -> None:
-        """The slow tick has come that an end that rests waits for."""
+        """Handle the slow tick that this resting end waits for."""
 
     def done(self, now: int) -> None:
-        """A tick was served: see what came of it."""
+        """Handle the results of a tick that was served."""

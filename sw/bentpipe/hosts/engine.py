@@ -141,7 +141,7 @@ class Engine:
         return self.scheduler.now
 
     def add_host(self, config: HostConfig, nic: int) -> Host:
-        """Return a host at this interface of the network."""
+        """Add a host at this interface of the network, and return it."""
         if nic in self._by_nic:
             raise ValueError(f"interface {nic} already belongs to host {self._by_nic[nic].name}")
         costs, clock = host_costs(config), host_clock(config)
@@ -166,7 +166,7 @@ class Engine:
         app: Application | None = None,
         start_ps: int = 0,
     ) -> Flow:
-        """Return an application whose connections carry data from ``source`` to ``sink``.
+        """Add a flow whose TCP connections carry the application's data from ``source`` to ``sink``, and return it.
 
         ``source_vc`` and ``sink_vc`` are the VCs on which each sends; ``sink_tcp`` is ``tcp`` if not given;
         without an application the source only connects.
@@ -190,9 +190,22 @@ class Engine:
         sink_vc: int = 0,
         others: Sequence[tuple[str, Host]] = (),
     ) -> UdpFlow:
-        """Datagrams of ``datagram`` octets of payload at most (0: as many as fit the MTU) from ``app`` on ``source``
-        to ``sink``; ``sink_vc`` is for those that come back. ``others``, by the names that they report with, get
-        the same datagrams, on a point-to-multipoint VC. ValueError if a datagram would need fragmentation."""
+        """Add a flow of datagrams from ``app`` on ``source`` to ``sink``.
+
+        Parameters
+        ----------
+        datagram : int
+            Octets of payload, at most; 0: as many as fit the MTU.
+        sink_vc : int
+            VC of datagrams that are sent back.
+        others : sequence of (str, Host)
+            Further sinks by the names in reports; they get the same datagrams, on a point-to-multipoint VC.
+
+        Raises
+        ------
+        ValueError
+            A datagram would need fragmentation.
+        """
         sites = self._sites(name, source, sink, source_vc, sink_vc, app)
         mtu = min(source.config.mtu, sink.config.mtu)
         also: list[tuple[str, HostSite]] = []
@@ -208,8 +221,11 @@ class Engine:
         return flow
 
     def add_oam_end(self, host: Host, point: EndPoint, receives: int, sends: int) -> OamEnd:
-        """Return an end of OAM flows at a host, of the VC on which it ``receives`` and that on which it ``sends`` (-1:
-        none); the network's interfaces send single cells."""
+        """Add an end of OAM flows at a host, and return it.
+
+        It is of the VC on which it ``receives`` and that on which it ``sends`` (-1: none). The network's interfaces
+        send single cells.
+        """
         self._acts_at_once = True
         end = OamEnd(self.scheduler, self.network, host.interface.nic, point, receives, sends)
         if receives >= 0:
@@ -227,7 +243,7 @@ class Engine:
         pti: int,
         start_ps: int = 0,
     ) -> LoopbackFlow:
-        """Loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
+        """Add a flow of loopback cells from ``app`` at an ``end`` of ``source``, with this location ID and PTI."""
         sites = self._sites(name, source, sink, end.sends, end.receives, app)
         flow = LoopbackFlow(name, self._context, sites, end, location, pti, app, start_ps)
         self._add(flow)
@@ -236,7 +252,7 @@ class Engine:
     def add_test_cell_flow(
         self, name: str, source: Host, sink: Host, stream: CellStream, app: TestCells, start_ps: int = 0
     ) -> TestCellFlow:
-        """Test cells of a stream from ``source`` to ``sink``."""
+        """Add a flow of test cells of a stream from ``source`` to ``sink``."""
         self._acts_at_once = True
         sites = self._sites(name, source, sink, 0, 0, app)
         flow = TestCellFlow(name, self._context, sites, app, stream, start_ps)
@@ -244,7 +260,7 @@ class Engine:
         return flow
 
     def add_group(self, members: list[FlowOrGroup], serial: bool) -> FlowGroup:
-        """Flows (their start :data:`HELD`) and groups that start together or one after another."""
+        """Group flows (their start is :data:`HELD`) and groups that start together or one after another."""
         return FlowGroup(self.scheduler, members, serial)
 
     def start(self, flow: FlowOrGroup, start_ps: int = 0) -> None:
@@ -270,7 +286,7 @@ class Engine:
             self.start(flow, flow.start_ps)
 
     def draw_again(self) -> None:
-        """What programs have drawn that lies ahead, they draw anew."""
+        """Let all programs draw again what they have drawn for later times."""
         drivers: dict[Driver, None] = {}  # each once, also where it has asked twice for one time
         for due, timer in self.scheduler.pending():
             if isinstance(timer, Driver) and timer.due == due:
@@ -400,7 +416,10 @@ class Engine:
                 scheduler.fire()
 
     def _turns(self, until_ps: int, flow: FlowOrGroup) -> bool:
-        """Run until this time, or until this flow has finished. True: a queue monitor has reported an event before."""
+        """Run until this time, or until this flow has finished.
+
+        Return True if a queue monitor has reported an event before.
+        """
         run = self.network.run
         scheduler = self.scheduler
         by_nic = self._by_nic

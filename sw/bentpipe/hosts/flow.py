@@ -20,27 +20,28 @@ _SERVER_PORT: Final = 5001
 
 @dataclass(frozen=True)
 class FlowReport:
-    """What a flow did, up to the end of the run or of the flow: its connections together, but for those with a name.
+    """The report of a flow, up to the end of the run or of the flow: all its connections, except those with a name.
 
     Members
     -------
     octets_delivered : int
-        Read by the sink application.
+        Octets read by the sink application.
     start_ps, end_ps : int
         From the source's connect to the end of the run. Once the flow is over: to the last octet that the sink read, or
-        to when the last connection that broke was given up. ``start_ps`` is negative if the flow's turn never came.
+        to the time when the last connection that broke was given up. ``start_ps`` is negative if the flow did not
+        begin.
     goodput_bps : float
-        ``octets_delivered`` over that time, as ttcp reckons.
+        ``octets_delivered`` over that time, as ttcp computes it.
     bad_octets : int
         Octets that passed every checksum and were not those sent: always an error of the simulator.
     state : str
         State of the source's last connection.
     error : str
-        Why a connection broke, the first that did; empty if none did.
+        Reason why the first broken connection broke; empty if none did.
     rtt_min_ps, rtt_mean_ps, rtt_max_ps : int
-        Of the segments that the source timed; 0 if it timed none.
+        Round trips of the segments that the source timed; 0 if it timed none.
     facts : dict
-        What the application reports.
+        Figures that the application reports.
     """
 
     name: str
@@ -83,14 +84,15 @@ class FlowReport:
 
 @final
 class _Past:
-    """What some connections did together.
+    """The sums of some connections that have ended.
 
     Members
     -------
     counts : dict
-        By the names of :class:`FlowReport`, but for ``rtt_sum_ps``.
+        Sums by the names of :class:`FlowReport`, and ``rtt_sum_ps``.
     first_ps, last_ps : int
-        When the first one was opened, and the last octet read or a connection given up; -1: not yet.
+        Time at which the first one was opened, and at which the last octet was read or a connection given up; -1: not
+        yet.
     """
 
     def __init__(self) -> None:
@@ -278,11 +280,11 @@ class Flow(ApplicationFlow):
         return self._made[0].sink
 
     def config(self, site: Site) -> TcpConfig:
-        """TCP's settings at a host."""
+        """Return TCP's settings at a host."""
         return self.configs[0] if site is self.sites[0] else self.configs[1]
 
     def add(self, pair: TcpPair, own: bool) -> None:
-        """A connection was made; with a name it is none of the flow's own."""
+        """Add a connection; one with a name is not among the flow's own."""
         if own:
             before = self.last
             self.last = pair
@@ -294,13 +296,13 @@ class Flow(ApplicationFlow):
                 self.settle(before)
 
     def fold(self, pair: TcpPair) -> None:
-        """Nothing more becomes of a connection: only what it did is kept, unless the flow began with it."""
+        """Keep only the sums of a connection that is over, unless the flow began with it."""
         if pair in self._passing:
             del self._passing[pair]
             self._past.add(pair)
 
     def settle(self, pair: TcpPair) -> None:
-        """A connection that has ended rests, unless the flow began with it or reports its state."""
+        """Let a connection that has ended rest, unless the flow began with it or reports its state."""
         if pair is not self.last and pair in self._passing and pair.may_rest():
             self.fold(pair)
             pair.rest(True)
@@ -313,7 +315,7 @@ class Flow(ApplicationFlow):
             self._past.add_sink(end)
 
     def fire(self, now: int) -> None:
-        """Time to connect."""
+        """Start the flow: let the application connect."""
         self.started = True
         self.application.connect(now)
 
@@ -327,7 +329,7 @@ class Flow(ApplicationFlow):
         return pair is not None and pair.goes_on()
 
     def report(self, end_ps: int) -> FlowReport:
-        """Return the flow as of ``end_ps``, the end of the run."""
+        """Return the report as of ``end_ps``, the end of the run."""
         past = self._past.copy()
         ended = self.application.done()
         for pair in (*self._made, *self._passing):
@@ -380,5 +382,8 @@ class Flow(ApplicationFlow):
 
 
 def _iss(index: int) -> int:
-    """Initial sequence numbers spread over the whole range, so that every experiment has some that wrap."""
+    """Return an initial sequence number.
+
+    They are spread over the whole range, so that every experiment has some that wrap.
+    """
     return (index * 0x9E3779B1 + 64000) & MASK32

@@ -1,4 +1,4 @@
-"""What flows of every protocol have in common: start and end, alone or in groups, and the hosts as an application sees
+"""The common part of flows of every protocol: start and end, single or in groups, and the hosts as an application sees
 them.
 
 The flows themselves are in :mod:`bentpipe.hosts.flow` (TCP), :mod:`bentpipe.hosts.udp` and
@@ -28,15 +28,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CellFlowReport:
-    """What a flow of single cells did, up to the end of the run or of the flow: loopback cells, or test cells. It has
-    no goodput: its cells carry no user's data.
+    """The report of a flow of single cells, loopback or test cells, up to the end of the run or of the flow.
+
+    It has no goodput: its cells carry no user data.
 
     Members
     -------
     start_ps, end_ps : int
         From its start until its last cell was back, received or lost (or the end of the run).
     facts : dict
-        What the application reports.
+        Figures that the application reports.
     """
 
     name: str
@@ -150,12 +151,12 @@ class _AlarmTimer(Timer):
 
 @final
 class FlowContext:
-    """What all flows of a host engine share.
+    """The part that all flows of a host engine share.
 
     Members
     -------
     recorder : Recorder or None
-        Where samples and events go.
+        Destination of samples and events.
     segments : bool
         The recorder gets an event for each data segment.
     """

@@ -51,7 +51,7 @@ class Host(Machine):
     """A machine whose interface reports what happens."""
 
     def event(self, event: PduEvent) -> None:
-        """The interface reports something."""
+        """Handle an event that the interface reports."""
         status = event.status
         if status != _OK:
             if status == _SENT:
@@ -176,7 +176,7 @@ class Host(Machine):
 
 @final
 class _Refusal(TransportEndpoint):
-    """Answers a segment of no connection by a RST."""
+    """The answer to a segment of no connection: a RST."""
 
     def __init__(self, host: Machine, path: TcpPath, vc: int) -> None:
         super().__init__()

@@ -15,7 +15,8 @@ _SENT_WITHIN_PS: Final = 10 * 10**12
 
 @final
 class Interface:
-    """Gives PDUs to the network, as long as no more than ``limit`` of them wait there (0: any number).
+    """The interface of a host: it gives PDUs to the network, as long as at most ``limit`` of them wait there (0: any
+    number).
 
     Members
     -------
@@ -54,16 +55,16 @@ class Interface:
         return True
 
     def lose(self, vc: int) -> None:
-        """What was refused is not tried again."""
+        """Count a refused PDU of a VC, which is not tried again."""
         self.refused[vc] = self.refused.get(vc, 0) + 1
 
     def identification(self) -> int:
-        """Of the next IP packet."""
+        """Return the identification of the next IP packet."""
         self._identification = number = (self._identification + 1) & 0xFFFF
         return number
 
     def sent(self) -> None:
-        """The network reports a PDU as sent."""
+        """Handle the network's report that a PDU was sent."""
         self._first_put_ps = -2
         if self.queued:
             self.queued -= 1

@@ -33,11 +33,11 @@ class LoopbackSocket(Socket):
         self.flow.sent_all(now_ps)
 
     def open(self, now_ps: int) -> None:
-        """The flow begins."""
+        """Begin the flow."""
         self.wake_at(self.program.connected(self, now_ps))
 
     def wake_at(self, time_ps: int) -> None:
-        """What the program asked for."""
+        """Set the timer for the time that the program asked for."""
         if time_ps:
             self.timer.due = time_ps
             self.flow.scheduler.at(time_ps, self.timer)
@@ -96,7 +96,7 @@ class LoopbackFlowEndpoints(HostFlowEndpoints):
         ports: tuple[int, int] | None = None,
         name: str = "",
     ) -> SocketPair:
-        """One a flow, at the source."""
+        """Make the flow's only socket, at the source."""
         flow = self.flow
         assert near is self.source and program is not None and flow.socket is None
         flow.socket = LoopbackSocket(flow, flow.end, flow.location, flow.pti, program)
@@ -131,7 +131,7 @@ class LoopbackFlow(ApplicationFlow):
         self.listen(LoopbackFlowEndpoints(self))
 
     def fire(self, now: int) -> None:
-        """Time to start; later, the last cells are lost."""
+        """Start the flow, or, later, count its last cells as lost."""
         if not self.started:
             self.started = True
             self.application.connect(now)
@@ -139,7 +139,7 @@ class LoopbackFlow(ApplicationFlow):
             self.check(now)
 
     def sent_all(self, now: int) -> None:
-        """The application sends no more."""
+        """Handle the application's end: it sends no more."""
         if not self.closed:
             self.closed = True
             self.scheduler.at(now + LOOPBACK_PS + 1, self)
@@ -154,7 +154,7 @@ class LoopbackFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> CellFlowReport:
-        """Return the flow as of ``end_ps``, the end of the run."""
+        """Return the report as of ``end_ps``, the end of the run."""
         self.end.point.give_up(end_ps)
         facts = self.application.facts(end_ps)
         socket = self.socket

@@ -1,4 +1,4 @@
-"""What a host is made of."""
+"""The parts of a host."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Machine:
         self.interface = Interface(scheduler, network, config.name, nic, config.interface_queue, index * 4099)
         draws = random.Random(f"{config.seed} host {config.name}")
         self.processor = Processor(scheduler, clock, costs, config.cost_spread, draws)
-        # The golden ratio spreads any number of phases evenly: hosts don't tick together.
+        # The golden ratio spreads any number of phases evenly: hosts do not tick together.
         phase = config.timer_phase_ps
         share = (index * 618_034 + 381_966) % 1_000_000
         fast = FAST_TICK_PS * share // 1_000_000 if phase is None else phase % FAST_TICK_PS
@@ -99,26 +99,26 @@ class Machine:
         self._ends: int = 0
 
     def add(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int, vc: int) -> None:
-        """A connection of this host: segments from ``remote`` with these ports are its own."""
+        """Add an end: segments from ``remote`` with these ports belong to it."""
         end.order = self._ends
         self._ends += 1
         self.connections[remote_key(remote, remote_port, local_port)] = end
         self.routes[remote] = vc
 
     def forget(self, end: TransportEndpoint, remote: int, local_port: int, remote_port: int) -> None:
-        """The connection of this end is closed for good. Another one may have its ports by now."""
+        """Remove an end whose connection is closed for good, unless another end has its ports by now."""
         key = remote_key(remote, remote_port, local_port)
         if self.connections.get(key) is end:
             del self.connections[key]
 
     def closed(self, config: TcpConfig) -> Connection:
-        """Return a connection that stands for all of this host that are closed and gone."""
+        """Return a connection that stands for all connections of this host that are closed and gone."""
         if self._closed is None:
             self._closed = closed_connection(config)
         return self._closed
 
     def port(self, remote: int, remote_port: int) -> int:
-        """Return a port that no connection to ``remote_port`` there uses: the next one that wasn't given yet, or that
+        """Return a port that no connection to ``remote_port`` there uses: the next one that was not given yet, or that
         is free again."""
         for _ in range(_FIRST_PORT, _LAST_PORT + 1):
             port = self.ports(1)

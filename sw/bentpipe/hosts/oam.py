@@ -33,7 +33,7 @@ SILENT_PS: Final = 7 * _S // 2
 """After which continuity is lost without user cells and cells of the check: 3.5 s, give or take 0.5 s (clause 9.2.1.2).
 """
 LOOK_PS: Final = _S // 2
-"""How often the interface is asked whether user cells came."""
+"""How often the interface is asked whether user cells arrived."""
 LOOPBACK_PS: Final = 5 * _S
 """After which a loopback cell has not come back (clause 9.2.1.3)."""
 
@@ -56,7 +56,7 @@ wrong CRC-10; of other kinds, flows or places, or late; RDI, of checks, loopback
 
 
 class Looper:
-    """Who wants to know of loopback cells that come back, and how many of its own did not in time."""
+    """The sender of loopback cells: it is told of returned cells, and counts its lost ones."""
 
     def __init__(self) -> None:
         self.lost: int = 0
@@ -72,10 +72,10 @@ class EndPoint:
     **Loopback.** A cell that is to be sent back goes back once, with the indication 0, if its location ID is that of
     the end point (all ones), this host's, or in a segment that of all points. One with the indication 0 never does.
     **AIS state** begins with an AIS cell, and ends with a user cell, one of a continuity check, or 2.5 s after the last
-    AIS cell; so does **RDI state** with RDI cells, but for user cells. With a **continuity check** its source sends a
-    cell each second, or each in which no user cell went (``idle``), and its sink finds continuity lost when no such
-    and no user cell has come for 3.5 s. As long as there is AIS or loss of continuity, an RDI cell goes the other way
-    at once and each second. Only cells of the end-to-end flow count for states.
+    AIS cell; so does **RDI state** with RDI cells, except for user cells. With a **continuity check** its source sends
+    a cell each second, or each in which no user cell went (``idle``), and its sink finds continuity lost when no such
+    and no user cell has arrived for 3.5 s. As long as there is AIS or loss of continuity, an RDI cell goes the other
+    way at once and each second. Only cells of the end-to-end flow count for states.
 
     Members
     -------
@@ -117,7 +117,7 @@ class EndPoint:
         self._waiting: dict[int, tuple[int, Looper]] = {}
 
     def start(self, now: int) -> None:
-        """Its VC is there."""
+        """Start the end's timers, when its VC exists."""
         self._heard = now
         if self.check != "none":
             self._check_due = now + PERIOD_PS
@@ -132,7 +132,7 @@ class EndPoint:
         self._send(pti, Loopback(True, self._tag, location, self.location), "loopback_sent")
 
     def give_up(self, now: int) -> None:
-        """Those loopback cells that should have come back by now, and have not, are lost."""
+        """Count loopback cells as lost that should have returned by now."""
         for tag, (sent_ps, looper) in list(self._waiting.items()):
             if now - sent_ps <= LOOPBACK_PS:
                 break
@@ -140,11 +140,11 @@ class EndPoint:
             looper.lost += 1
 
     def waits_for(self, looper: Looper) -> bool:
-        """Loopback cells of it are under way."""
+        """Return whether loopback cells of a sender are under way."""
         return any(each is looper for _, each in self._waiting.values())
 
     def cell(self, pti: int, payload: bytes, now: int) -> None:
-        """An OAM cell came."""
+        """Handle an OAM cell that arrived."""
         if not crc10_is_right(payload):
             self.counts["bad"] += 1
             return
@@ -175,19 +175,22 @@ class EndPoint:
             self.counts["other"] += 1
 
     def user(self, now: int) -> None:
-        """A user cell came, or one that says as much."""
+        """Handle a user cell, or an OAM cell that proves continuity as well."""
         self._heard = now
         self._change("ais", False, now)
         self._change("loc", False, now)
 
     def seen(self, received: int, now: int) -> None:
-        """So many user cells have come up to now. To be told before an AIS cell, as those before it end no state."""
+        """Take the number of user cells received up to now.
+
+        It must be called before an AIS cell is handled, as cells before it end no state.
+        """
         if received != self._received:
             self._received = received
             self.user(now)
 
     def next_ps(self) -> int:
-        """When :meth:`tick` is to be called; 0: not before something comes."""
+        """Return the time at which :meth:`tick` is to be called; 0: not before a cell arrives."""
         found = 0
         for due in (
             self._ais_ends if self.ais else 0,
@@ -201,7 +204,7 @@ class EndPoint:
         return found
 
     def tick(self, now: int, sent: int, received: int) -> None:
-        """It is time. ``sent`` and ``received`` are the user cells of the VC up to now."""
+        """Serve the timers that are due; ``sent`` and ``received`` are the user cells of the VC up to now."""
         self.seen(received, now)
         if self.ais and now >= self._ais_ends:
             self._change("ais", False, now)
@@ -221,7 +224,7 @@ class EndPoint:
             self._sent = sent
 
     def _change(self, state: str, begins: bool, now: int) -> None:
-        """A state begins or ends, if it hasn't yet; with AIS or loss of continuity RDI cells do."""
+        """Begin or end a state, if it changes; AIS and loss of continuity begin and end the RDI cells."""
         before = self.ais if state == "ais" else self.rdi if state == "rdi" else self.loc
         if before == begins:
             return
@@ -287,14 +290,14 @@ class OamEnd(Timer):
         self._go_on(scheduler.now)
 
     def cell(self, pti: int, payload: bytes, now: int) -> None:
-        """A cell came."""
+        """Handle an OAM cell that arrived."""
         if payload[0] == _AIS_OCTET:
             self.point.seen(self._user_cells(self.receives)[1], now)
         self.point.cell(pti, payload, now)
         self._go_on(now)
 
     def user(self, now: int) -> None:
-        """A PDU has ended."""
+        """Handle the user cells of a PDU that has ended."""
         self.point.user(now)
 
     def loopback(self, location: bytes, pti: int, looper: Looper, now: int) -> None:

@@ -22,7 +22,7 @@ _CALL: Final = 3
 
 @final
 class Processor(Timer):
-    """Takes its time for every segment; shared by all connections of the host, and interrupted by its clock.
+    """The processor of a host: every segment takes time; all connections share it, and the clock interrupts it.
 
     A segment that arrives waits for the processor, costs ``receive_cost``, and only then reaches TCP; the segments that
     TCP answers with cost ``send_cost`` each, one after another, before the next arrival's turn comes (a softnet run
@@ -75,7 +75,10 @@ class Processor(Timer):
         return self._done_ps if self._doing >= _SEND and not self._is_put else NEVER
 
     def receive(self, end: TransportEndpoint, segment: Segment | None, now: int) -> None:
-        """A segment came in, or (None) a datagram that the end keeps: when it has been worked on, the end takes it."""
+        """Take an input: a segment, or (None) a datagram that the end keeps.
+
+        When the processor has worked on it, the end takes it.
+        """
         if self._doing:
             self._inputs.append((end, segment))
         elif self.receive_cost == 0:
@@ -86,7 +89,7 @@ class Processor(Timer):
             self._start(_RECEIVE, self.receive_cost)
 
     def send(self, end: TransportEndpoint, out: list[Segment]) -> None:
-        """What an end wants to send: as each has been worked on, the end puts it to the interface."""
+        """Send the segments of an end; as each has been worked on, the end puts it to the interface."""
         for segment in out:
             if self._doing:
                 self._outputs.append((end, segment))
@@ -99,14 +102,16 @@ class Processor(Timer):
         out.clear()
 
     def call(self, work: Timer) -> None:
-        """A system call that sends a datagram: ``work`` fires when the processor has done it. What the network's
-        interrupts brought goes first."""
+        """Make a system call that sends a datagram: ``work`` fires when the processor has done it.
+
+        Inputs, which arrive by the network's interrupts, are served first.
+        """
         self._calls.append(work)
         if not self._doing:
             self._start(_CALL, self.send_cost)
 
     def _start(self, doing: int, cost: int) -> None:
-        """The processor is free: it does this from now on."""
+        """Start work on the free processor."""
         self._doing = doing
         if self.spread:
             cost += int(cost * self.spread * (2.0 * self._random.random() - 1.0))
@@ -124,7 +129,7 @@ class Processor(Timer):
             network.delay(-1)
 
     def fire(self, now: int) -> None:
-        """The processor is done with a segment; it starts on the next one."""
+        """End the work on a segment or call, and start the next one."""
         doing = self._doing
         if doing == _SEND:
             if self._is_put:

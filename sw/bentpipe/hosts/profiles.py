@@ -28,7 +28,7 @@ class HostProfile:
     clock_hz, clock_us, clock_ppm : float
         Clock interrupts a second, the processor time that each takes, and by how much the clock is off at most.
     send_cost_ps, receive_cost_ps, clock_cost_ps, clock_tolerance_ppm : int, int, int, float
-        The same, as of :class:`bentpipe.hosts.config.HostSettings`.
+        The same, as for :class:`bentpipe.hosts.config.HostSettings`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A sink application that doesn't read at once."""
+"""A sink application that does not read at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PacedReader"]
 
 @final
 class PacedReader(Timer):
-    """Reads at most ``octets`` every ``period_ps``, as a disk takes them, so that the window may shut.
+    """A reader that takes at most ``octets`` every ``period_ps``, as a disk does, so that the window may shut.
 
     Parameters
     ----------

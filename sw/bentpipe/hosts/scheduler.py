@@ -1,4 +1,4 @@
-"""What is called when its time comes: the timers of all hosts."""
+"""The timers of all hosts, called when their time comes."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ class Scheduler:
             timer.fire(now)
 
     def pending(self) -> list[tuple[int, Timer]]:
-        """Return what is to fire, in this order."""
+        """Return the times and timers that will fire, in this order."""
         first = [] if self._first is None else [(self.due, self._first)]
         return first + [(time, timer) for time, _, timer in sorted(self._heap)]

@@ -34,7 +34,7 @@ _TIMEOUTS: Final = MAX_RETRANSMIT_SHIFT - 2
 
 @final
 class Driver(Timer):
-    """Tells a program what happens at its socket, and wakes it when it wants to be woken."""
+    """The driver of a program: it reports events of the socket, and wakes the program at the time that it asked for."""
 
     def __init__(self, scheduler: Scheduler, program: Program, socket: Socket) -> None:
         self.scheduler = scheduler
@@ -147,7 +147,7 @@ class TcpEndpoint(TransportEndpoint):
         self.done(now)
 
     def use(self, now: int) -> None:
-        """Before every call of the connection: it may not have been told of the last slow ticks."""
+        """Prepare a call of the connection, which may not have seen the last slow ticks."""
         ticks = self.ticks
         if self.epoch != ticks.epoch:
             ticks.use(self, now)
@@ -155,7 +155,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- input ----
 
     def arrive(self, segment: Segment, event: PduEvent, start: int) -> None:
-        """A segment whose checksums are right came in, its payload from octet ``start`` of the SDU on."""
+        """Accept a segment whose checksums are right; its payload begins at octet ``start`` of the SDU."""
         receiver = self.connection.receiver
         length = segment.length
         if length and receiver.rcv_base:
@@ -184,7 +184,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- timers ----
 
     def fire(self, now: int) -> None:
-        """A timer may be due that isn't of the host's ticks."""
+        """Serve a timer that does not count the host's ticks, if it is due."""
         self.due = 0
         waits = self.waits
         if waits is not None and waits.exact:
@@ -220,7 +220,7 @@ class TcpEndpoint(TransportEndpoint):
     # ---- when it is over ----
 
     def may_rest(self) -> bool:
-        """Nothing is left to do but to answer late segments in TIME_WAIT, if anything is."""
+        """Return whether nothing is left to do, except to answer late segments in TIME_WAIT."""
         connection = self.connection
         driver = self.driver
         return (
@@ -231,8 +231,10 @@ class TcpEndpoint(TransportEndpoint):
         )
 
     def rest(self, owner: PairOwner | None, at_source: bool) -> None:
-        """Let go of all that late segments do not need. ``owner`` gets the counts of those at the flow's source or
-        sink."""
+        """Release everything that late segments do not need.
+
+        ``owner`` gets the counts of late segments at the flow's source or sink.
+        """
         self.owner = owner
         self.at_source = at_source
         self.driver = None
@@ -249,7 +251,7 @@ class TcpEndpoint(TransportEndpoint):
         self.epoch = RESTS
 
     def _leave(self) -> None:
-        """It is closed."""
+        """Leave the flow: the connection is closed."""
         self.waits = None
         self.owner = None
         self._let_go()
@@ -268,7 +270,7 @@ class TcpEndpoint(TransportEndpoint):
         self.connection = waits.connection()
 
     def expire(self, now: int) -> None:
-        """TIME_WAIT is over."""
+        """End TIME_WAIT."""
         self.host.forget(self, self.remote, self.port, self.remote_port)
         self._leave()
         self.epoch = -1
@@ -276,7 +278,8 @@ class TcpEndpoint(TransportEndpoint):
     # ---- output ----
 
     def done(self, now: int) -> None:
-        """The connection was called: tell the program, send what was made, set the connection's timer."""
+        """Notify the program, send the produced segments, and set the connection's timer, after a call of the
+        connection."""
         connection = self.connection
         if connection.state != self.seen_state:
             if connection.out:
@@ -409,26 +412,30 @@ class TcpSocket(Socket):
 
 
 class PairOwner(HostFlowEndpoints):
-    """Whose pairs of sockets they are."""
+    """The owner of pairs of sockets, usually a flow."""
 
     def opened(self, pair: TcpPair) -> None:
-        """One end connects; once a pair."""
+        """Handle the connect call of one end; called once a pair."""
         raise NotImplementedError
 
     def ended(self, pair: TcpPair, now: int) -> None:
-        """Both ends are closed (or wait in TIME_WAIT, which is closed to programs), or one broke; once a pair."""
+        """Handle the end of a pair; called once a pair.
+
+        Both ends are closed (or in TIME_WAIT, which is closed for programs), or one broke.
+        """
         raise NotImplementedError
 
     def settle(self, pair: TcpPair) -> None:
-        """The pair has ended, and may rest (:meth:`TcpPair.rest`)."""
+        """Let a pair that has ended rest, if it may (:meth:`TcpPair.rest`)."""
         raise NotImplementedError
 
     def gone(self, pair: TcpPair) -> None:
-        """Both ends are closed and their TIME_WAIT is over; once a pair, unless it rests."""
+        """Handle the end of both ends' TIME_WAIT; called once a pair, unless it rests."""
         raise NotImplementedError
 
     def late(self, end: TcpEndpoint, at_source: bool) -> None:
-        """A segment came to an end that rested, whose connection has counted it: at the flow's source or its sink."""
+        """Handle a segment that arrived at a resting end, at the flow's source or sink; its connection has counted
+        it."""
         raise NotImplementedError
 
 
@@ -474,7 +481,7 @@ class TcpPair(SocketPair):
         return not self.over and _is_sound(self.source) and _is_sound(self.sink)
 
     def closed(self, now: int) -> None:
-        """One end is closed."""
+        """Handle the closing of one end."""
         if not self.started:
             return
         source = self.source.connection
@@ -496,11 +503,11 @@ class TcpPair(SocketPair):
             self.owner.gone(self)
 
     def may_rest(self) -> bool:
-        """Both ends have nothing left to do but to answer late segments."""
+        """Return whether both ends have nothing left to do, except to answer late segments."""
         return self.over and not self.rests and self.source.may_rest() and self.sink.may_rest()
 
     def rest(self, counts: bool) -> None:
-        """Let go of both connections but for what late segments need; their counts are wanted, or not."""
+        """Release both connections, except what late segments need; ``counts``: late segments are counted."""
         self.rests = True
         owner = self.owner if counts else None
         self.source.rest(owner, True)
@@ -528,6 +535,6 @@ def _gone(state: int) -> bool:
 
 
 def count_bad(sdu: bytes, start: int, key: int, offset: int, length: int) -> int:
-    """Octets of a received SDU that are not the pattern's; at least 1."""
+    """Return the number of octets of a received SDU that differ from the pattern; at least 1."""
     got = sdu[start : start + length]
     return max(1, sum(a != b for a, b in zip(got, pattern(key, offset, length), strict=False)))

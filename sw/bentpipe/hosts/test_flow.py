@@ -42,7 +42,7 @@ class TestCellFlow(ApplicationFlow):
         self.listen(HostFlowEndpoints(self))
 
     def fire(self, now: int) -> None:
-        """Time to start, to stop, or to look whether it is over."""
+        """Start or stop the flow, or check whether it is over."""
         if not self.started:
             self.started = True
             self.stream.start(self.cells.count)
@@ -61,7 +61,7 @@ class TestCellFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> CellFlowReport:
-        """Return the flow as of ``end_ps``, the end of the run."""
+        """Return the report as of ``end_ps``, the end of the run."""
         until = self.end_ps if self.end_ps >= 0 else end_ps
         facts: dict[str, Fact] = {}
         for name, value in self.stream.figures(until - self.start_ps if self.started else 0).items():

@@ -41,7 +41,7 @@ class Ticks:
         scheduler.at(slow_ps, SlowTick(self, scheduler, clock.slow_ps))
 
     def use(self, end: TransportEndpoint, now: int) -> None:
-        """An end is used for the first time since a tick: its time goes on to the present slow tick."""
+        """Bring an end up to the present slow tick, when it is used for the first time since a tick."""
         if end.epoch == RESTS:
             end.wake()
         end.epoch = self.epoch
@@ -56,7 +56,7 @@ class Ticks:
             self._slow.append(end)
 
     def fast(self, now: int) -> None:
-        """200 ms are over."""
+        """Serve the fast tick, each 200 ms."""
         self.epoch += 1
         used = self._fast
         if not used:
@@ -75,7 +75,7 @@ class Ticks:
             end.done(now)
 
     def slow(self, now: int) -> None:
-        """500 ms are over."""
+        """Serve the slow tick, each 500 ms."""
         self.epoch += 1
         self.count += 1
         count = self.count
@@ -105,7 +105,10 @@ class Ticks:
             end.done(now)
 
     def _rested(self, end: TransportEndpoint, now: int) -> None:
-        """An end that rests was armed for this tick; perhaps before it rested, for another timer."""
+        """Serve a resting end that was armed for this tick.
+
+        It may have been armed before it rested, for another timer; then it is armed again.
+        """
         tick = end.next_tick()
         if tick <= self.count:
             end.expire(now)

@@ -22,34 +22,35 @@ _LINGER_PS: Final = 2 * PS_PER_S
 
 @dataclass(frozen=True)
 class UdpReport:
-    """What a UDP flow did, up to the end of the run or of the flow.
+    """The report of a UDP flow, up to the end of the run or of the flow.
 
     Members
     -------
     octets_delivered : int
-        UDP payload that the sink got, duplicates not counted.
+        UDP payload that the sink received, without duplicates.
     start_ps, end_ps : int
         From the start of the flow to the end of the run. Once the application has closed: to the last datagram sent or
-        received, whichever is later. ``start_ps`` is negative if the flow's turn never came.
+        received, whichever is later. ``start_ps`` is negative if the flow did not begin.
     goodput_bps : float
         ``octets_delivered`` over that time.
     datagrams_sent : int
-        Made by the source's host, as ``sent`` in the loss ledger: also those that the full interface queue dropped.
+        Datagrams made by the source's host, as ``sent`` in the loss ledger, with those that the full interface queue
+        dropped.
     datagrams_refused : int
-        Dropped at the source, or tried again by a full blast, as the interface's queue was full (ENOBUFS).
+        Datagrams dropped at the source, or tried again by a full blast, as the interface's queue was full (ENOBUFS).
     datagrams_received : int
-        Duplicates not counted.
+        Datagrams received, without duplicates.
     datagrams_lost : int
-        Sent, and neither received nor under way. It is the simulator's knowledge, as in the loss ledger.
+        Datagrams sent, and neither received nor under way. It is the simulator's knowledge, as in the loss ledger.
     datagrams_under_way : int
-        In the network, or waiting for the sink's processor.
+        Datagrams in the network, or waiting for the sink's processor.
     datagrams_missing : int
-        What the receiver itself sees of the losses: numbers missing up to the highest number received.
+        Losses that the receiver itself can see: numbers missing up to the highest number received.
     datagrams_reordered : int
-        Received after one with a higher number (RFC 4737).
+        Datagrams received after one with a higher number (RFC 4737).
     duplicates : int
     delay_min_ps, delay_mean_ps, delay_max_ps : int
-        From the application's write to the sink; 0 if nothing came.
+        From the application's write to the sink; 0 if nothing arrived.
     bad_octets : int
         Octets that passed every checksum and were not those sent: always an error of the simulator.
     """
@@ -128,13 +129,16 @@ class UdpFlowEndpoints(DatagramOwner):
         ports: tuple[int, int] | None = None,
         name: str = "",
     ) -> SocketPair:
-        """One pair a flow, from the source to the sink; a program at the sink makes datagrams come back. To several
-        sinks datagrams go to a group's address, at which all of them receive."""
+        """Make the flow's only pair of sockets, from the source to the sink.
+
+        A program at the sink sends datagrams back. With several sinks the datagrams go to a group's address, at which
+        all of them receive.
+        """
         flow = self.flow
         assert isinstance(near, HostSite) and isinstance(far, HostSite)
         assert near is self.source and opener is not far and program is not None and flow.made is None
         key = 2 * flow.context.number() + 1
-        assert not flow.receivers or far_program is None  # several sinks don't answer
+        assert not flow.receivers or far_program is None  # several sinks do not answer
         a, b = near.host, far.host
         to = b.address if not flow.receivers else _GROUPS + 1 + key // 2
         port, far_port = ports if ports is not None else (0, _SERVER_PORT)
@@ -180,7 +184,7 @@ class UdpReceiver:
         self.site = site
 
     def report(self, end_ps: int) -> UdpReport:
-        """As of the flow."""
+        """Return the flow's report for this receiver."""
         return self.flow.report_of(self.number, self.name, self.site, end_ps)
 
 
@@ -208,14 +212,14 @@ class UdpFlow(ApplicationFlow):
         self.listen(UdpFlowEndpoints(self, datagram))
 
     def pair(self) -> UdpPair:
-        """Its two ports."""
+        """Return the flow's two sockets."""
         made = self.made
         if made is None:
             raise ValueError(f"flow {self.name} has no sockets")
         return made
 
     def fire(self, now: int) -> None:
-        """Time to start; later, the end of the linger."""
+        """Start the flow, or, later, end its linger."""
         if not self.started:
             self.started = True
             self.application.connect(now)
@@ -223,7 +227,7 @@ class UdpFlow(ApplicationFlow):
             self.finish(now)
 
     def sent_all(self, now: int) -> None:
-        """The application has closed, and its last datagram is sent."""
+        """Handle the application's end: it has closed, and its last datagram is sent."""
         if not self.closed:
             self.closed = True
             self.scheduler.at(now + _LINGER_PS, self)
@@ -235,11 +239,11 @@ class UdpFlow(ApplicationFlow):
             self.finish(now)
 
     def report(self, end_ps: int) -> UdpReport:
-        """Return the flow as of ``end_ps``, the end of the run; with several sinks, to the first."""
+        """Return the report as of ``end_ps``, the end of the run; with several sinks, that of the first."""
         return self.report_of(0, self.name, self.sites[1], end_ps)
 
     def report_of(self, number: int, name: str, site: HostSite, end_ps: int) -> UdpReport:
-        """Return the flow to the sink with this number, which reports with this name."""
+        """Return the report of the flow to the sink with this number, with this name."""
         source = self.pair().socket
         sink = self.pair().sinks[number]
         back = self.pair().back

@@ -111,7 +111,7 @@ class TcpPath:
 
 
 def _eight(high: i64, low: i64) -> i64:
-    """Eight octets of two times 32 bits, as a signed number."""
+    """Return eight octets, given as two times 32 bits, as a signed number."""
     return _signed(high) << 32 | low
 
 
@@ -121,7 +121,7 @@ def _signed(number: i64) -> i64:
 
 
 def encode_options(options: Options) -> bytes:
-    """TCP options in the layout of the BSDs (RFC 1323 appendix A, RFC 2018), a multiple of 4 octets."""
+    """Encode TCP options in the layout of the BSDs (RFC 1323 appendix A, RFC 2018), a multiple of 4 octets."""
     parts: list[bytes] = []
     if options.mss:
         parts.append(b"\x02\x04" + options.mss.to_bytes(2, "big"))

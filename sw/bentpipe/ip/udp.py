@@ -143,8 +143,13 @@ def decode_datagram(head: bytes, sdu_octets: int) -> Datagram | None:
 
 
 def datagram_octets(wanted: int, mtu: int) -> int:
-    """Payload of a datagram on this MTU: as wanted, or (0) the largest. ValueError if it would have to be
-    fragmented, or is too short for the stamp."""
+    """Return the payload of a datagram on this MTU: as wanted, or (0) the largest.
+
+    Raises
+    ------
+    ValueError
+        It would have to be fragmented, or is too short for the stamp.
+    """
     largest = mtu - UDP_OVERHEAD
     octets = wanted or largest
     if octets > largest:

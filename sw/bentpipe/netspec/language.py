@@ -34,16 +34,16 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a parameter or an argument takes.
+    """A parameter or an argument of NetSpec, with its kind of value.
 
     Members
     -------
     kind : str
-        ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is for an application.
+        ``host``, ``size``, ``time``, ``choice``, ``protocol``, ``test``; ``setting`` is a setting of an application.
     unit : str
-        Of a number without one.
+        Unit of a number without one.
     setting : AppSetting or None
-        Whose value it gives.
+        Setting whose value it gives.
     """
 
     name: str
@@ -92,7 +92,7 @@ PARAMETERS: Final = (
     Argument("delay", "time", "how long to wait before the start", "s"),
     Argument("duration", "time", "when the source stops writing, counted from the connection", "s"),
 )
-"""Of a connection. In a block they hold for all connections in it that don't give their own; ``delay`` is the
+"""Arguments of a connection. In a block they apply to all its connections that do not give their own; ``delay`` is the
 block's."""
 
 PROTOCOLS: Final = {

@@ -79,4 +79,4 @@ _GIVEN: Final = (
 )
 
 MODELS: Final = {model.name.lower(): model for model in (*_GIVEN, *_FIXED)}
-"""By the name in small letters."""
+"""Models by name in lower case."""

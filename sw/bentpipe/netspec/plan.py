@@ -125,7 +125,7 @@ def read_script(script: Script) -> FlowGroup:
 
 
 def _depth(tree: Block) -> int:
-    """Return how many blocks are inside each other."""
+    """Return the depth to which blocks are nested."""
     level, depth = [tree], 0
     while level:
         depth += 1
@@ -134,7 +134,7 @@ def _depth(tree: Block) -> int:
 
 
 def _levels(group: FlowGroup) -> int:
-    """Return how many groups are inside each other."""
+    """Return the depth to which groups are nested."""
     level, depth = [group], 0
     while level:
         depth += 1
@@ -171,7 +171,7 @@ def _host_name(text: str) -> str:
 
 
 def _key(argument: Argument) -> str:
-    """Under which name what an argument of a test gives is kept."""
+    """Return the name under which the value of a test's argument is kept."""
     setting = argument.setting
     return argument.name if setting is None or setting in COMMON else f"test.{setting.name}"
 
@@ -215,7 +215,7 @@ class _Reader:
         return made
 
     def members(self, blocks: Sequence[Block], above: Given) -> list[FlowGroup | Connection]:
-        """Connections and groups, each source of an ITTC script with its sink."""
+        """Return the connections and groups of blocks, each source of an ITTC script with its sink."""
         found: list[FlowGroup | Connection] = []
         sinks: list[tuple[Block, Given]] = []
         sources: list[int] = []
@@ -462,7 +462,7 @@ class _Reader:
         return [given["min"], given["max"]]
 
     def _with_defaults(self, setting: AppSetting, model: Model, place: Place) -> dict[str, Any]:
-        """Return what a model has where a script gives no other."""
+        """Return the parameters of a model, with defaults for those that a script leaves out."""
         of = getattr(setting.of, "name", "")
         if model.of and model.of != of:
             raise self.script.error(place, f"{model.name} draws a {model.of}, and {setting.words()[0]!r} is a {of}")

@@ -123,7 +123,7 @@ class Script:
     first_line: int = 1
 
     def error(self, place: Place, what: str) -> ConfigError:
-        """``file:line:column: what``, with the line and a caret below."""
+        """Return an error ``file:line:column: what``, with the line and a caret below."""
         lines = self.text.split("\n")
         line = lines[place.line - 1].rstrip("\r") if 1 <= place.line <= len(lines) else ""
         caret = "".join(c if c == "\t" else " " for c in line[: place.column - 1]) + "^"
@@ -159,7 +159,7 @@ UNITS: Final = (
     "Mb/s",
     "Gb/s",
 )
-"""Of times, sizes and rates, as in experiments."""
+"""Units of times, sizes and rates, as in experiments."""
 
 _NUMBER_BEFORE: Final = re.compile(r"(?<![\w.-])\d\w*(\.\d+)?[ \t]*\Z")
 """A word right after a number was meant as its unit."""

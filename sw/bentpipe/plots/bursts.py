@@ -1,5 +1,4 @@
-"""When cells of each VC were lost, how long bursts of losses are, the gaps between them, how losses correlate: from the
-records of lost cells."""
+"""Plots from the records of lost cells, by VC: times of losses, bursts, gaps between them, and autocorrelation."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from bentpipe.results.schema import RunResult
 __all__ = ["burst_figure"]
 
 _PARTS: Final = 200
-"""Of the run, for losses over time."""
+"""Intervals into which the run is divided for losses over time."""
 _LAGS: Final = 100
 
 _PANELS: Final = (

@@ -15,7 +15,7 @@ __all__ = ["case_chart", "case_figure", "places_of", "write_cases_plot"]
 
 
 def write_cases_plot(folder: Path, summary: dict[str, Any]) -> None:
-    """``overview.png`` and ``overview.svg``: each case's figures, over the axis or by name; none if none has run."""
+    """Write ``overview.png`` and ``overview.svg``: each case's figures over the axis or by name; none without runs."""
     with styled():
         figure = case_figure(summary)
         if figure is not None:
@@ -28,7 +28,7 @@ def case_figure(summary: dict[str, Any]) -> Any | None:
 
 
 def case_chart(summary: dict[str, Any]) -> Chart:
-    """Return what the plot over the cases shows; at least one has run."""
+    """Return the chart over the cases; at least one has run."""
     metrics = tuple(summary.get("shows") or (rate_of_all(summary["published"]),))
     rows = [row for row in summary["published"] if not NOT_COMPARED.intersection(row["remarks"])]
     return Chart(
@@ -46,7 +46,10 @@ def case_chart(summary: dict[str, Any]) -> Chart:
 
 
 def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, float], ...]:
-    """Published figures of all cases together that are in the axis's unit: a buffer read from a knee over the burst."""
+    """Return the published figures of all cases together that have the axis's unit.
+
+    An example is a buffer read from the knee of a curve over the size of bursts.
+    """
     whole = [row for row in rows if not row["case"] and row["measured"] is not None]
     return tuple(
         (f"published: {row['quantity']}", row["measured"]) for row in whole if axis.endswith(f", {row['unit']}")
@@ -54,7 +57,7 @@ def places_of(rows: Iterable[dict[str, Any]], axis: str) -> tuple[tuple[str, flo
 
 
 def _ours(summary: dict[str, Any]) -> str:
-    """Return what our figures are, for the legend."""
+    """Return the name of our figures in the legend."""
     changed = any(map(set_otherwise, (summary["changes"], *(case["changes"] for case in summary["cases"]))))
     words = ["ours", *(["shortened"] if summary["shortened"] else []), *(["changed"] if changed else [])]
     return ", ".join(words)

@@ -35,8 +35,8 @@ _TOGETHER: Final = ("aggregate_goodput", "sum_of_flow_rates")
 
 
 def rate_of_all(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rate of all flows that stands in a chart beside some published rows: the one that they are compared
-    with, else that over the common time."""
+    """Return the name of the rate of all flows in a chart: the one that published rows are compared with, else that
+    over the common time."""
     found = {row["metric"] for row in rows}
     return "sum_of_flow_rates" if "sum_of_flow_rates" in found else "aggregate_goodput"
 
@@ -73,19 +73,19 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What a chart shows.
+    """A chart over the cases of an experiment.
 
     Members
     -------
     title : str
     axis : str
-        What the cases' places are, with the unit.
+        Quantity of the cases' places on the axis, with the unit.
     metrics : tuple[str, ...]
-        The figures shown, by name; of one quantity.
+        Names of the figures shown, all of one quantity.
     points : tuple[Point, ...]
-        At least one. Without a place on all of them: bars.
+        At least one. If one of them has no place, the chart has bars.
     ours : str
-        What our figures are, for the legend.
+        Name of our figures in the legend.
     marks, levels, places
         Published figures, lines across, and published places on the axis, each with its name.
     """
@@ -116,7 +116,10 @@ def chart_figure(chart: Chart) -> Any:
 
 
 def _bars(chart: Chart) -> Any:
-    """Bars that lie, so that names have room beside them; several figures of a case below each other."""
+    """Return horizontal bars, so that names have room beside them.
+
+    Several figures of a case are below each other.
+    """
     from matplotlib.figure import Figure
 
     several = len(chart.metrics) > 1
@@ -156,7 +159,7 @@ def _bars(chart: Chart) -> Any:
 
 
 def _curves(chart: Chart) -> Any:
-    """Lines over the axis, in one colour each with the published figures beside them."""
+    """Return lines over the axis, each in one colour with the published figures beside it."""
     from matplotlib.figure import Figure
 
     places = sorted({point.at for point in chart.points if point.at is not None})
@@ -207,7 +210,8 @@ def _curves(chart: Chart) -> Any:
 
 
 def _edged(dark: bool) -> dict[str, Any]:
-    """Marks in the colour of a curve have a dark edge, which tells them from its points."""
+    """Return the style of a mark; ``dark``: with a dark edge, which tells it from the points of a curve of its
+    colour."""
     return {**_MARKER, "markeredgecolor": "black"} if dark else _MARKER
 
 
@@ -221,7 +225,7 @@ def _value(point: Point, metric: str) -> tuple[float | None, float | None]:
 
 
 def _line(axis: Any, points: Sequence[Point], metric: str, name: str, style: Style) -> None:
-    """A curve, with its intervals where there are any."""
+    """Draw a curve, with its intervals if there are any."""
     rows = [(point.at, *_value(point, metric)) for point in points if point.at is not None]
     line = sorted((where, value) for where, value, _ in rows if value is not None)
     if line:
@@ -247,10 +251,10 @@ def _thin_ticks(axis: Any) -> None:
 
 
 def marks_of(rows: Iterable[Mapping[str, Any]], metrics: Sequence[str]) -> tuple[Mark, ...]:
-    """The published figures of rates and shares among some rows of ``published``, as far as they are of these figures.
+    """Return published rates and shares as marks, where the chart shows such figures.
 
-    A share of the line's rate stands beside the aggregate throughput, of which it is one; so does a throughput of one
-    flow alone.
+    A share of the line's rate is drawn beside the aggregate throughput, of which it is a share; so is a throughput of
+    one flow alone.
     """
     found = []
     together = next((name for name in _TOGETHER if name in metrics), _TOGETHER[0])

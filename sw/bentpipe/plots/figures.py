@@ -43,7 +43,7 @@ def write_plots(folder: Path, result: RunResult) -> list[str]:
 
 
 def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
-    """Every plot of a run by its name."""
+    """Yield every plot of a run with its name."""
     plots = dict(PLOTS)
     if "segments" in result.summary["resolved"]["record"]["what"]:
         names = [flow["name"] for flow in result.flows if flow.get("protocol", "tcp") == "tcp"][:FEW]
@@ -69,7 +69,7 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
 
 
 def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
-    """The series whose last part is ``last``, by the part before."""
+    """Return the series whose last part is ``last``, by the part before."""
     found = {}
     for name, data in result.trace.series.items():
         owner, _, end = name.rpartition(".")
@@ -79,13 +79,13 @@ def _of(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]
 
 
 def _by_flow(result: RunResult, last: str) -> dict[str, tuple[array[int], array[int]]]:
-    """Such series of flows, in the flows' order."""
+    """Return the series of this name of each flow, in the flows' order."""
     found = _of(result, last)
     return {flow["name"]: found[flow["name"]] for flow in result.flows if len(found.get(flow["name"], ((), ()))[0])}
 
 
 def _throughput(result: RunResult) -> Panel | None:
-    """Return what arrived at the sinks in order: each of a few flows, and all together."""
+    """Return the plot of data that arrived at the sinks in order: each of a few flows, and all together."""
     delivered = _by_flow(result, "delivered")
     if not delivered:
         return None
@@ -130,7 +130,7 @@ def _throughput(result: RunResult) -> Panel | None:
 
 
 def _each_flow(result: RunResult) -> Panel | None:
-    """Many flows, each a row of a heat map."""
+    """Return a heat map of many flows, a row for each."""
     delivered = _by_flow(result, "delivered")
     if len(delivered) <= FEW:
         return None
@@ -185,14 +185,14 @@ def _windows(result: RunResult) -> Panel | None:
 
 
 def _receiver(axis: Any, result: RunResult, top: float) -> None:
-    """The receivers' window, if they have the same and a congestion window is above it."""
+    """Draw the receivers' window, if all have the same and a congestion window is above it."""
     windows = {flow["tcp"]["receive_buffer"] for flow in result.summary["resolved"]["flows"] if flow["tcp"]}
     if len(windows) == 1 and top > (window := windows.pop() / 1e3):
         axis.axhline(window, color=MUTED, linewidth=1, linestyle=_DASHED, label="receiver's window")
 
 
 def _many_windows(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
-    """How the windows of many flows are spread."""
+    """Draw the distribution of many flows' windows."""
     end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
     edges = [end_ps * i // _BINS for i in range(_BINS + 1)]
     rows = [[value / 1e3 for value in held(times, values, edges)] for times, values in cwnd.values()]
@@ -218,7 +218,7 @@ def _held(result: RunResult, data: tuple[array[int], array[int]]) -> tuple[list[
 
 
 def _marks(axis: Any, result: RunResult, cwnd: dict[str, tuple[array[int], array[int]]]) -> None:
-    """Time-outs and fast retransmits, at the window they struck."""
+    """Draw time-outs and fast retransmits at the window in which they occurred."""
     from bisect import bisect_left
 
     for kind, (label, marker, colour) in _MARKS.items():
@@ -295,7 +295,7 @@ def _capacities(result: RunResult) -> Panel | None:
 
 
 def _port_queues(result: RunResult) -> Panel | None:
-    """Return what waits at load-reactive ports, and their thresholds."""
+    """Return the plot of queues at load-reactive ports, with their thresholds."""
     queues = _of(result, "port_queue")
     if not queues:
         return None
@@ -384,7 +384,7 @@ def _draw_drops(axis: Any, edges: Sequence[int], growth: dict[str, list[int]]) -
 
 
 def _sequence(result: RunResult, name: str) -> Panel | None:
-    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    """Return the plot of segments sent and acknowledged over time, as in the papers: numbers in segments of the MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
     segments = segments_of(result, name)
     if segments is None:

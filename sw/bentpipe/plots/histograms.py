@@ -1,4 +1,4 @@
-"""What cells found queued, and how long they stayed: the histograms of ports."""
+"""Plots of ports' histograms: the queue that cells found, and their delay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _at_least(bins: Sequence[Sequence[int]]) -> tuple[list[float], list[float]]:
 
 
 def histogram_figure(result: RunResult) -> Any | None:
-    """The share of cells by what they found or took at least, of the first few ports; None without histograms."""
+    """Return the share of cells with at least this queue or delay, for the first few ports; None without histograms."""
     from matplotlib.figure import Figure
 
     ports = {what: list(_ports(result, what))[:FEW] for what, *_ in _PANELS}

@@ -1,4 +1,4 @@
-"""How far off the packets of attached hosts were: the histograms of a session's ends."""
+"""Plots of how late the packets of attached hosts were: the histograms of a session's ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _NS: Final = 1e6
 
 
 def times_of_ends(summary: Mapping[str, Any], what: str) -> Iterator[tuple[str, list[float], list[int]]]:
-    """By host: times (ms), and how many packets had each or less, above the one before."""
+    """Yield the times (ms) of each host, and the number of packets with each time or less.
+
+    A number counts the packets above the time before.
+    """
     for end in summary.get("attached", {}).get("ends", ()):
         bins = end[what].get("bins")
         if bins:
@@ -33,7 +36,7 @@ def times_of_ends(summary: Mapping[str, Any], what: str) -> Iterator[tuple[str, 
 
 
 def lateness_figure(result: RunResult) -> Any | None:
-    """The share of packets by how far off they were at least, for each kind that there was; None without any."""
+    """Return the share of packets at least this late, for each kind of lateness that occurred; None without any."""
     from matplotlib.figure import Figure
 
     panels = {what: list(times_of_ends(result.summary, what)) for what in LATENESS}
@@ -61,7 +64,7 @@ def lateness_figure(result: RunResult) -> Any | None:
 
 
 def write_lateness(folder: Path, result: RunResult) -> None:
-    """``lateness.svg`` and ``.png``, if there is any."""
+    """Write ``lateness.svg`` and ``.png``, if there are packets."""
     with styled():
         figure = lateness_figure(result)
         if figure is not None:

@@ -26,7 +26,8 @@ _POINTS: Final = 72.0
 
 
 def draw_panels(panels: Sequence[Panel], end_s: float, marks: Sequence[float] = ()) -> Any:
-    """The figure of some panels over simulated time; at least one panel. ``marks`` are times in seconds with a line."""
+    """Return the figure of some panels over simulated time; at least one panel. ``marks`` are times in s with a
+    line."""
     from matplotlib.figure import Figure
 
     alone = 1.0 if len(panels) == 1 else 0.0
@@ -43,7 +44,7 @@ def draw_panels(panels: Sequence[Panel], end_s: float, marks: Sequence[float] = 
 
 
 def note(axis: Any, text: str) -> None:
-    """Have something said below a panel's title, in lines of its own."""
+    """Add a text below a panel's title, in lines of its own."""
     axis.text(0.0, 1.0, text, fontsize=8.5, color=DARK, va="bottom", gid=_NOTE, in_layout=False)
 
 
@@ -64,7 +65,7 @@ def lay_out(figure: Any) -> None:
 
 
 def _head(axis: Any, room: float) -> float:
-    """Return what stands between a panel and its title, from below: note and legend. Its height in points."""
+    """Return the texts between a panel and its title, from below: note and legend; and their height in points."""
     from matplotlib.transforms import ScaledTranslation
 
     height = 0.0
@@ -111,7 +112,7 @@ def fit(text: Any, room: float) -> None:
 
 
 def save(figure: Any, folder: Path, name: str, *, pdf: bool = False) -> None:
-    """``name.svg`` and ``name.png``, with ``pdf`` ``name.pdf``, too; the same bytes each time."""
+    """Write ``name.svg`` and ``name.png``, with ``pdf`` also ``name.pdf``; the same bytes each time."""
     if pdf:
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})

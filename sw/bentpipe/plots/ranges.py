@@ -17,12 +17,12 @@ _LONGEST: Final = 44
 
 
 def write_ranges(folder: Path, name: str, figures: Sequence[Mapping[str, Any]]) -> None:
-    """``name.svg``: of each figure its range over whole runs, and the effects of shortened ones.
+    """Write ``name.svg``: for each figure its range over whole runs, and the effects of shortened ones.
 
     Parameters
     ----------
     figures : Sequence[Mapping]
-        As the entry's ``explain.json`` has them.
+        Figures in the form of the entry's ``explain.json``.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def write_ranges(folder: Path, name: str, figures: Sequence[Mapping[str, Any]]) 
 
 
 def _bars(figure: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
-    """The bars of whole runs: each of the strongest parameters alone, and both; a name and the values reached."""
+    """Return the bars of whole runs: each of the strongest parameters alone, and both; with name and values."""
     points = figure["points"]
     bars = []
     for key in figure["pair"]:

@@ -53,13 +53,16 @@ def held(times: Sequence[int], values: Sequence[int], at: Sequence[int]) -> list
 
 
 def quantiles(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> list[list[float]]:
-    """For each share the quantile of each column, by the nearest rank: a value that a row has."""
+    """Return for each share the quantile of each column, by the nearest rank: a value that a row has."""
     columns = [sorted(column) for column in zip(*rows, strict=True)]
     return [[column[round(share * (len(column) - 1))] for column in columns] for share in shares]
 
 
 def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:
-    """About ``points`` points at most that draw the same: of each piece first, least, greatest and last."""
+    """Return about ``points`` points at most that draw the same curve.
+
+    Each piece keeps its first, least, greatest and last point.
+    """
     count = len(times)
     if count <= points:
         return [t / _PS for t in times], [float(v) for v in values]

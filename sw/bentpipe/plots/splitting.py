@@ -1,4 +1,4 @@
-"""How high the queue per cycle: the levels of a run with splitting, beside the plain run and theory."""
+"""The plot of a run with splitting: the highest queue per cycle by level, beside the plain run and theory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bentpipe.results.schema import RunResult
 __all__ = ["LABELS", "splitting_figure"]
 
 LABELS: Final = ("cells queued at once, or more", "share of cycles")
-"""Of its axes: a cycle begins with a cell that finds none queued."""
+"""Labels of the axes. A cycle begins with a cell that finds none queued."""
 
 
 def splitting_figure(result: RunResult) -> Any | None:
-    """Probability against level, with 95 % intervals; None of a run without splitting."""
+    """Return the plot of probability against level, with 95 % intervals; None for a run without splitting."""
     from matplotlib.figure import Figure
 
     split = result.summary.get("splitting")

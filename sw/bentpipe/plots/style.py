@@ -59,7 +59,7 @@ _SETTINGS: Final[Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Inside, matplotlib draws in this look."""
+    """Set matplotlib's style within the context."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -67,7 +67,7 @@ def styled() -> Iterator[None]:
 
 
 def flow_style(index: int) -> Style:
-    """Line style of one of a few flows: colour and dashes both tell them apart."""
+    """Return the line style of one of a few flows: colour and dashes both tell them apart."""
     style: Style = {"color": COLOURS[index % FEW], "linestyle": _DASHES[index % len(_DASHES)]}
     if index:
         style["alpha"] = 0.9

@@ -38,14 +38,14 @@ _INTERVAL: Final = f"{CONFIDENCE * 100:.0f} % interval"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run stands: on which curve, and where on it; None: by name alone."""
+    """The place of a run in the plot: its curve, and its place on it; None for the latter: bars by name."""
 
     curve: str
     at: float | None
 
 
 def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """``overview.png``, ``.svg`` and ``.pdf``; none where there is nothing to draw.
+    """Write ``overview.png``, ``.svg`` and ``.pdf``; none if there is nothing to draw.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def write_sweep_plot(folder: Path, summary: Mapping[str, Any], rows: Sequence[Ma
     summary : Mapping
         The sweep's ``result.json``.
     rows : Sequence[Mapping]
-        Of its table.
+        Rows of its table.
     """
     with styled():
         figure = sweep_figure(summary, rows)
@@ -102,7 +102,7 @@ def sweep_figure(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
 def places_of_figure(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], names: Sequence[str], over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """Return the rows of figures of one kind by where they stand; with several, what each is of names its curve."""
+    """Return the rows of figures of one kind by their place; with several, each figure's object names its curve."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for name in names:
         owner = (owner_in_words(name) or "whole run") if len(names) > 1 else ""
@@ -114,7 +114,7 @@ def places_of_figure(
 def places(
     summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: str, over: str | None
 ) -> dict[Place, list[Mapping[str, Any]]]:
-    """Return the rows of a figure that can be trusted, by where they stand (``over``: :func:`swept_over`)."""
+    """Return the rows of a figure that can be trusted, by their place (``over``: :func:`swept_over`)."""
     found: dict[Place, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["value"] is not None and row["verdict"] != "failed" and metric_name(row) == metric:
@@ -209,7 +209,7 @@ def _bar_name(place: Place) -> str:
 
 
 def _by_name(axis: Any, found: Mapping[Place, Sequence[float]], kind: str) -> None:
-    """Bars that lie, so that names have room beside them."""
+    """Draw horizontal bars, so that names have room beside them."""
     names = [_bar_name(place) for place in found]
     axis.set_xlabel(_unit_label(kind))
     means = [mean_of(values) for values in found.values()]

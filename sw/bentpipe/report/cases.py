@@ -60,13 +60,12 @@ _SUM: Final = _COLUMNS.index("sum of flows' rates")
 
 
 def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what it says when these cases have run, and no other is going to: the cases, each with its figures, and
-    the published rows.
+    """Return the summary of cases, of which no other will run: the cases with their figures, and the published rows.
 
     Parameters
     ----------
     head : dict
-        As of :func:`cases_head`, or what this function gave before.
+        As for :func:`cases_head`, or what this function gave before.
     summaries : Sequence[dict]
         Of the runs so far, in the order of the cases.
 
@@ -124,13 +123,13 @@ def _over_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]], statu
 
 
 def _outcome(summary: dict[str, Any]) -> list[Any]:
-    """Return what tells runs apart: what each flow delivered and what it took, and where cells were dropped."""
+    """Return figures that tell runs apart: data delivered and time of each flow, and dropped cells by place."""
     keys = ("octets_delivered", "goodput_bps", "segments_sent", "retransmits", "timeouts", "datagrams_sent")
     return [*([flow.get(key) for key in keys] for flow in summary["flows"]), summary["drops"]]
 
 
 def _remark(case: dict[str, Any]) -> str:
-    """Return what must stand beside a case's figures."""
+    """Return the notes without which a case's figures can be misread."""
     remarks = []
     if case["shortened"]:
         remarks.append(f"shortened from {case['time']['full_s']:g} s")
@@ -170,7 +169,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
 
 
 def print_cases(console: Console, summary: dict[str, Any]) -> None:
-    """The cases, and the published figures beside ours."""
+    """Print the cases, and the published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     print_notes(console, summary)
     console.print()
@@ -194,18 +193,18 @@ THEORY_OF_CASES: Final = ("case", *THEORY_COLUMNS)
 
 
 def _theory(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Predicted figures of all cases beside ours."""
+    """Return the predicted figures of all cases beside ours."""
     cases = [(case["name"], theory_rows(case.get("theory", ()))) for case in summary["cases"]]
     return [[name, *row] for name, rows in cases for row in rows]
 
 
 def _expected(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what all cases were to come to."""
+    """Return the expectations on all cases."""
     return [row | {"case": case["name"]} for case in summary["cases"] for row in case.get("expected", ())]
 
 
 def make_cases_report(folder: Path, summary: dict[str, Any], plots: bool = True) -> None:
-    """The plot over the cases (with ``plots``) and the report, into a folder."""
+    """Write the plot over the cases (with ``plots``) and the report into a folder."""
     if plots:
         from bentpipe.plots.cases import write_cases_plot
 

@@ -61,8 +61,10 @@ def _around(low: float, high: float, log: bool) -> list[float]:
 
 
 def chart_bars(chart: Chart, links: Mapping[str, str]) -> str:
-    """Bars of the cases without a place on the axis, each a link, published figures as marks across them; nothing if
-    there are none."""
+    """Return bars of cases without a place on the axis, each a link; published figures are marks across them.
+
+    Return nothing if there are no such cases.
+    """
     points = [point for point in chart.points if point.at is None]
     if not points or len(points) < len(chart.points):
         return ""

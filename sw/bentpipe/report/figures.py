@@ -35,7 +35,7 @@ Maker = Callable[[RunResult], Spec | None]
 
 
 def figures_of(result: RunResult) -> dict[str, Spec]:
-    """Every figure of a run by its name: over time, then distributions."""
+    """Return every figure of a run by its name: over time, then distributions."""
     made = {name: maker(result) for name, maker in (*OVER_TIME.items(), *DISTRIBUTIONS.items())}
     made |= {f"segments-{name}": _segments(result, name) for name in _with_segments(result)}
     return {name: spec for name, spec in made.items() if spec is not None}
@@ -56,7 +56,7 @@ def _figure(result: RunResult, title: str, y: Spec, series: list[Spec], **more: 
 
 
 def _style(index: int) -> str:
-    """Colour, and dashes, of one of a few curves."""
+    """Return colour and dashes of one of a few curves."""
     return f"c{index % FEW}:{index % 4}"
 
 
@@ -77,7 +77,7 @@ def _curve(name: str, style: str, when: Iterable[float], what: Sequence[float | 
 
 
 def _of(result: RunResult, last: str) -> dict[str, Series]:
-    """The series whose last part is ``last``, by the part before."""
+    """Return the series whose last part is ``last``, by the part before."""
     found = {}
     for name, data in result.trace.series.items():
         owner, _, end = name.rpartition(".")
@@ -87,7 +87,7 @@ def _of(result: RunResult, last: str) -> dict[str, Series]:
 
 
 def _by_flow(result: RunResult, last: str) -> dict[str, Series]:
-    """Such series of flows, in the flows' order."""
+    """Return the series of this name of each flow, in the flows' order."""
     found = _of(result, last)
     return {flow["name"]: found[flow["name"]] for flow in result.flows if flow["name"] in found}
 
@@ -118,7 +118,7 @@ def _throughput(result: RunResult) -> Spec | None:
 
 
 def _to_hosts(result: RunResult) -> Spec | None:
-    """Return what left at the ends of attached hosts."""
+    """Return the figure of octets that left at the ends of attached hosts."""
     left = _of(result, "left")
     curves = {name: rates(*data, bins=_BINS) for name, data in left.items()}
     if not any(when for when, _ in curves.values()):
@@ -128,7 +128,7 @@ def _to_hosts(result: RunResult) -> Spec | None:
 
 
 def _late(result: RunResult) -> Spec | None:
-    """Return how many packets of attached hosts have been late."""
+    """Return the figure of late packets of attached hosts."""
     series = []
     for index, (name, data) in enumerate(_of(result, "late").items()):
         when, what = thin(*data, points=_points(FEW))
@@ -138,7 +138,7 @@ def _late(result: RunResult) -> Spec | None:
 
 
 def _each_flow(result: RunResult) -> Spec | None:
-    """Many flows, each a row of a heat map."""
+    """Return a heat map of many flows, a row for each."""
     delivered = _by_flow(result, "delivered")
     if len(delivered) <= FEW:
         return None
@@ -198,7 +198,7 @@ def _receiver(result: RunResult, top: int) -> list[Spec]:
 
 
 def _held(result: RunResult, name: str, style: str, data: Series, curves: int, most: int | None = None) -> Spec:
-    """Return a window in kB, recorded when it changes, held to the end of the run; above ``most`` it isn't drawn."""
+    """Return a window in kB, recorded when it changes, held to the end of the run; above ``most`` it is not drawn."""
     when, what = thin(*data, points=_points(curves))
     if when[-1] < _end(result):
         when, what = [*when, _end(result)], [*what, what[-1]]
@@ -207,7 +207,7 @@ def _held(result: RunResult, name: str, style: str, data: Series, curves: int, m
 
 
 def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[Spec]:
-    """Return how a value of many flows is spread, from when all have one: median, and bands around it."""
+    """Return the distribution of a value of many flows, from when all have one: median, and bands around it."""
     begin_ps, end_ps = max(times[0] for times, _ in data.values()), round(_end(result) * _PS)
     edges = [begin_ps + (end_ps - begin_ps) * i // _BINS for i in range(_BINS + 1)]
     rows = [[value / unit for value in held(times, values, edges)] for times, values in data.values()]
@@ -225,7 +225,7 @@ def _spread(result: RunResult, data: Mapping[str, Series], unit: float) -> list[
 
 
 def _round_trips(result: RunResult) -> Spec | None:
-    """Round trips as the flows measured them."""
+    """Return the figure of round trips as the flows measured them."""
     rtt = _by_flow(result, "rtt")
     if not rtt:
         return None
@@ -323,7 +323,8 @@ def _with_segments(result: RunResult) -> list[str]:
 
 
 def _segments(result: RunResult, name: str) -> Spec | None:
-    """Segments sent and acknowledged over time, as in the papers' figures: numbers in segments of the MSS."""
+    """Return the figure of segments sent and acknowledged over time, as in the papers: numbers in segments of the
+    MSS."""
     flow = next(f for f in result.summary["resolved"]["flows"] if f["name"] == name)
     segments = segments_of(result, name)
     if segments is None:
@@ -350,7 +351,7 @@ def _segments(result: RunResult, name: str) -> Spec | None:
 
 
 def _shares(values: Sequence[float], weights: Sequence[float], points: int = 400) -> tuple[list[float], list[float]]:
-    """Values ascending, and the share of the weight at each and beyond; about ``points`` of them."""
+    """Return ascending values, and the share of the weight at each and above it; about ``points`` of them."""
     order = sorted(range(len(values)), key=values.__getitem__)
     whole = left = float(sum(weights))
     what: list[float] = []
@@ -462,7 +463,7 @@ OVER_TIME: Final[dict[str, Maker]] = {
 
 
 def _splitting(result: RunResult) -> Spec | None:
-    """Return how high the queue per cycle."""
+    """Return the figure of the highest queue per cycle."""
     split = result.summary.get("splitting")
     if not split:
         return None
@@ -484,7 +485,7 @@ def _splitting(result: RunResult) -> Spec | None:
 
 
 def _lateness(what: str) -> Maker:
-    """Return how far off the packets of attached hosts were."""
+    """Return the figure of how late the packets of attached hosts were."""
 
     def make(result: RunResult) -> Spec | None:
         series = []

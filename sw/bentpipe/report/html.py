@@ -38,7 +38,7 @@ def table(
     Parameters
     ----------
     name : str
-        What it is, for those who don't see it.
+        What it is, for those who do not see it.
     links : Sequence[str]
         Where the first cell of each row leads; "": nowhere.
     classes : Sequence[str]
@@ -70,7 +70,7 @@ MOST_AT_A_GLANCE: Final = 20
 
 
 def glance(title: str, sub: str, verdict: Verdict, tables: Mapping[str, FigureTable]) -> str:
-    """Return what a notebook shows of a run or a sweep: without scripts and styles, and with short tables."""
+    """Return the HTML of a run or a sweep for a notebook: without scripts and styles, and with short tables."""
     parts = [
         f"<p><b>{html.escape(title)}</b><br>{html.escape(sub)}<br>"
         f"<b>{html.escape(verdict.word)}:</b> {html.escape(verdict.text)}</p>"
@@ -83,18 +83,18 @@ def glance(title: str, sub: str, verdict: Verdict, tables: Mapping[str, FigureTa
 
 
 def section(title: str, name: str, *parts: str) -> str:
-    """Return a part of a page that its contents list; nothing if there is nothing in it."""
+    """Return a part of a page that its contents list; nothing if it is empty."""
     inside = "\n".join(filter(None, parts))
     return f'<section id="{name}"><h2>{html.escape(title)}</h2>\n{inside}\n</section>' if inside else ""
 
 
 def details(title: str, *parts: str) -> str:
-    """Return what is shown when asked for."""
+    """Return a part of a page that is shown on demand."""
     return f"<details><summary>{html.escape(title)}</summary>{''.join(parts)}</details>"
 
 
 def notes(summary: Mapping[str, Any]) -> str:
-    """Return what must stand beside the figures."""
+    """Return the notes without which the figures can be misread."""
     return "\n".join(f'<p class="note">{html.escape(note)}</p>' for note in note_texts(dict(summary)))
 
 
@@ -108,7 +108,7 @@ def tiles(facts: Sequence[tuple[str, str, str]]) -> str:
 
 
 def command(*lines: str) -> str:
-    """Commands, to be copied."""
+    """Return commands in a box with a button to copy them."""
     return f'<div class="copy"><pre tabindex="0">{html.escape(chr(10).join(lines))}</pre></div>'
 
 
@@ -118,7 +118,7 @@ def link(text: str, to: str, rel: str = "") -> str:
 
 
 def json_text(data: Any) -> str:
-    """JSON that may stand in a page's script."""
+    """Return JSON that is safe in a page's script."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -139,7 +139,7 @@ def page(
     head : Sequence[str]
         What stands above the list of contents.
     sections : Sequence[str]
-        As of :func:`section`; empty ones are left out.
+        As for :func:`section`; empty ones are left out.
     figures : Mapping, optional
         The data of figures by their names.
     connect : bool

@@ -1,4 +1,4 @@
-"""Where boxes and lines of a network's drawing stand: in columns from sources to sinks, or in rows of a narrow page."""
+"""The layout of a network's drawing: boxes and lines in columns from sources to sinks, or in rows of a narrow page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINE_HEIGHT: Final = 16
 _BETWEEN: Final = 18
 """Pixels: width of a box, height of a line of text, least distance of boxes."""
 _STEP: Final = 6
-"""By so many pixels texts are moved aside."""
+"""Pixels by which overlapping texts are moved."""
 _SAMPLES: Final = 16
 """Points of a curve that are looked at."""
 _PILE: Final = {False: 6, True: 1}
@@ -79,7 +79,7 @@ class Line:
 
 @dataclass(slots=True)
 class Network:
-    """Switches, hosts and lines of a drawing."""
+    """The switches, hosts and lines of a drawing."""
 
     switches: list[Node]
     hosts: list[Node]
@@ -88,7 +88,7 @@ class Network:
 
 
 def dropped(reasons: Mapping[str, int]) -> list[str]:
-    """Short enough for a box."""
+    """Return losses by reason as texts that are short enough for a box."""
     return [f"{cells:,} lost: {DROP_TITLES.get(reason, reason)}" for reason, cells in reasons.items()]
 
 
@@ -140,7 +140,10 @@ class Drawing:
 
 
 def _columns(network: Network) -> dict[str, int]:
-    """A column for each node: a path leads from left to right where no other leads back; hosts beside their switch."""
+    """Return a column for each node, with hosts beside their switch.
+
+    A path leads from left to right, unless another one already leads the other way.
+    """
     names = [node.name for node in network.switches]
     after: dict[str, set[str]] = {name: set() for name in names}
 
@@ -220,7 +223,7 @@ def _line_texts(line: Line, forth: str, back: str) -> list[tuple[str, str]]:
 
 
 def lay_out(network: Network, upright: bool = False) -> Drawing:
-    """Boxes in columns from sources to sinks (``upright``: in rows), ordered so that few lines cross."""
+    """Lay out boxes in columns from sources to sinks (``upright``: in rows), ordered so that few lines cross."""
     column = _columns(network)
     boxes = _boxes(network, upright, column)
     ranks: list[list[Box]] = [[] for _ in range(max(column.values(), default=0) + 1)]
@@ -262,7 +265,7 @@ def _joints(network: Network, boxes: Mapping[str, Box], ranks: Sequence[Sequence
 
 
 def _order(ranks: Sequence[list[Box]], joints: Sequence[Joint]) -> None:
-    """Boxes of a rank by the mean place of those that they are joined to, some times to and fro."""
+    """Order the boxes of each rank by the mean place of their neighbours, in several passes."""
     place = {id(box): at / len(rank) for rank in ranks for at, box in enumerate(rank)}
     near: dict[int, list[int]] = {}
     for joint in joints:
@@ -286,7 +289,7 @@ def width_of_texts(joint: Joint) -> float:
 
 
 def text_width(text: str, kind: str) -> float:
-    """About how many pixels wide a text is drawn, rather too many."""
+    """Return about how many pixels wide a text is drawn, rather too many."""
     return (8.6 if kind == "name" else 6.9) * len(text)
 
 
@@ -296,7 +299,7 @@ def text_height(joint: Joint) -> float:
 
 
 def _spread(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> tuple[float, float]:
-    """Places of boxes in columns; what loops need is above their box."""
+    """Place boxes in columns; the space that loops need is above their box."""
     above = {id(joint.ends[0]): text_height(joint) + 34 for joint in loops}
     heights = [sum(b.height + above.get(id(b), 0) for b in rank) + _BETWEEN * (len(rank) - 1) for rank in ranks]
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
@@ -326,7 +329,7 @@ def _spread(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> 
 
 
 def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> tuple[float, float]:
-    """Places of boxes in rows, at most two beside each other; what a loop needs is to the right of its box."""
+    """Place boxes in rows, at most two beside each other; the space that a loop needs is to the right of its box."""
     width = 2 * WIDTH + _BETWEEN + 8
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
     looped = {id(joint.ends[0]) for joint in loops}
@@ -338,7 +341,7 @@ def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> t
         if joint.texts and a != b:
             labels[a] = labels.get(a, 0) + 1
             gaps[a] = max(gaps[a], text_height(joint) + 10)
-    for at, count in labels.items():  # more than two don't fit beside each other
+    for at, count in labels.items():  # more than two do not fit beside each other
         gaps[at] = gaps[at] * ((count + 1) // 2) + 30
     y = 4.0
     for at, rank in enumerate(ranks):
@@ -354,7 +357,7 @@ def _stack(ranks: list[list[Box]], joints: list[Joint], loops: list[Joint]) -> t
 
 
 def _pairs(rank: Sequence[Box], looped: set[int]) -> Iterable[list[Box]]:
-    """Boxes that stand beside each other; one with a loop stands alone."""
+    """Yield the boxes that are beside each other; one with a loop is alone."""
     pair: list[Box] = []
     for box in rank:
         if pair and (len(pair) == 2 or id(box) in looped or id(pair[0]) in looped):
@@ -366,7 +369,7 @@ def _pairs(rank: Sequence[Box], looped: set[int]) -> Iterable[list[Box]]:
 
 
 def _label(joints: Sequence[Joint], ranks: Sequence[Sequence[Box]], upright: bool, width: float, height: float) -> None:
-    """Where the texts of lines stand: between their ranks, in their lines' order, none on another."""
+    """Place the texts of lines: between the ranks of their ends, in the order of the lines, without overlap."""
     rank_of = {id(box): at for at, rank in enumerate(ranks) for box in rank}
     between: dict[int, list[Joint]] = {}
     for joint in joints:
@@ -407,7 +410,7 @@ def _middle(joint: Joint, upright: bool) -> tuple[float, float]:
 
 
 def _anchors(a: Box, b: Box, upright: bool) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return where a line leaves its two boxes."""
+    """Return the points at which a line leaves its two boxes."""
     if upright:
         first, second = (a, b) if a.y <= b.y else (b, a)
         ends = ((first.middle[0], first.y + first.height), (second.middle[0], second.y))
@@ -423,7 +426,7 @@ _Point = tuple[float, float]
 
 
 def course(joint: Joint, upright: bool) -> list[tuple[_Point, _Point, _Point, _Point]]:
-    """Return a line between two boxes, straight behind its texts, as Bézier curves: from, two bends, to."""
+    """Return a line between two boxes as Bézier curves, straight behind its texts: from, two bends, to."""
     first, last = _anchors(*joint.ends, upright)
     stations = [first, last]
     if joint.texts:
@@ -441,7 +444,7 @@ def course(joint: Joint, upright: bool) -> list[tuple[_Point, _Point, _Point, _P
 
 @dataclass(frozen=True)
 class _Place:
-    """What a box, or the texts of a line, cover."""
+    """The area that a box, or the texts of a line, covers."""
 
     left: float
     top: float
@@ -477,7 +480,7 @@ def _points(joint: Joint, upright: bool) -> list[_Point]:
 
 
 def overlaps(joint: Joint, drawing: Drawing) -> int:
-    """Return what is drawn on what, of a line with texts: lines under its texts, boxes and texts on it."""
+    """Return the overlaps of a line with texts: lines under its texts, boxes and texts on it."""
     return _Others(joint, drawing).count(joint, drawing.upright)
 
 
@@ -498,7 +501,7 @@ class _Others:
 
 
 def _clear(drawing: Drawing) -> None:
-    """Texts aside, where lines pass under them or they make their own line pass under others."""
+    """Move texts aside where lines pass under them, or where they make their own line pass under others."""
     axis, end = (0, drawing.width) if drawing.upright else (1, drawing.height)
     texts = [joint for joint in drawing.joints if joint.texts and joint.ends[0] is not joint.ends[1]]
     for joint in [*texts, *texts]:

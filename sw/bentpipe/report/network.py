@@ -37,7 +37,7 @@ _FULL: Final = 0.95
 
 
 def network_of(summary: Mapping[str, Any]) -> Network:
-    """Return the network of a run, of its summary: how much of each line was used, and what was lost where.
+    """Return the network of a run from its summary: with the use of each line, and losses by place.
 
     Use is what a way's cells are of all that its port may send (:func:`bentpipe.results.metrics.port_rates`).
     """
@@ -107,14 +107,14 @@ def network_of(summary: Mapping[str, Any]) -> Network:
 
 
 def _rate_and_delay(line: Mapping[str, Any]) -> list[str]:
-    """Of a line, each with that of the way back where it is another one."""
+    """Return rate and delay of a line, each with that of the way back if it differs."""
     rates = dict.fromkeys(line.get("rates_bps", (line["rate_bps"],)))
     delays = dict.fromkeys(line.get("delays_ps", (line["delay_ps"],)))
     return [" / ".join(map(format_rate, rates)), " / ".join(map(format_time, delays))]
 
 
 def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the ways of flows; of a session those between its real hosts, that of the first flow's source first."""
+    """Return the paths of flows; of a session those between its real hosts, that of the first flow's source first."""
     vcs = summary["resolved"]["vcs"]
     paths = dict.fromkeys(tuple(vcs[f["vc"]]["path"]) for f in summary["resolved"]["flows"])
     ends = [end["host"] for end in summary.get("attached", {}).get("ends", ())]
@@ -126,7 +126,7 @@ def _paths(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _as_configured(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the network with the delays of the file, by which a session's lines are shorter or longer."""
+    """Return the network with the delays of the file; a session's lines are shorter or longer."""
     network, slack = summary["resolved"]["network"], summary.get("attached", {}).get("slack")
     if not slack:
         return network
@@ -148,7 +148,7 @@ def _policy(switch: Mapping[str, Any]) -> str:
 
 
 def network_svg(summary: Mapping[str, Any]) -> str:
-    """Both forms of the drawing of a run's network; a style sheet shows the one that fits the screen."""
+    """Return both forms of the drawing of a run's network; a style sheet shows the one that fits the screen."""
     network = network_of(summary)
     said = "; ".join(_sentences(network))
     drawings = [lay_out(network), lay_out(network, upright=True)]
@@ -181,7 +181,7 @@ def _svg(drawing: Drawing, said: str) -> str:
 
 
 def _joint_svg(joint: Joint, upright: bool) -> str:
-    """Both ways of a line side by side, thicker where more of the rate is used."""
+    """Return both directions of a line side by side, thicker where more of the rate is used."""
     a, b = joint.ends
     title = f"<title>{html.escape(joint.title)}</title>"
     if a is b:

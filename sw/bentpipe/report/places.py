@@ -1,4 +1,4 @@
-"""What lies around a run folder that reports lead to: the cases before and after it, and the page above them."""
+"""The surroundings of a run folder to which reports link: the cases before and after it, and the page above them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["Around", "around", "in_sweep"]
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is above a run: the text of the link to it, and the page. Names of the cases before and after; None: there
-    is none."""
+    """The neighbours of a run's page.
+
+    ``above`` and ``page`` are the text and target of the link to the page above; ``before`` and ``after`` the names of
+    the neighbouring cases, or None.
+    """
 
     above: str
     page: str
@@ -25,7 +28,7 @@ class Around:
     after: str | None = None
 
     def nav(self) -> str:
-        """Links to them."""
+        """Return the links to the neighbours and to the page above."""
         parts = [f'<a href="{html.escape(self.page)}" rel="up">↑ {html.escape(self.above)}</a>']
         for name, sign, rel in ((self.before, "← {}", "prev"), (self.after, "{} →", "next")):
             if name is not None:
@@ -35,12 +38,12 @@ class Around:
 
 
 def in_sweep(id: str) -> Around:
-    """Return what is above a run of a sweep of this experiment, or of the catalogue."""
+    """Return the page above a run of a sweep of this experiment, or of the catalogue."""
     return Around("The catalogue" if id == CATALOGUE else f"The sweep of {id}", "../../report.html")
 
 
 def around(run: Path | None, summary: Mapping[str, Any]) -> Around | None:
-    """Return what lies around the folder of a run; None if it is no case of several, nor one of a sweep.
+    """Return the neighbours of a run folder; None if it is not one of several cases or of a sweep.
 
     The case after it is named if it has run, or is going to, for the run of all cases goes on.
     """

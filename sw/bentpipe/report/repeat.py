@@ -1,4 +1,4 @@
-"""How a run is repeated, and how what it captured is read."""
+"""Commands that repeat a run, and that read its captures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _engine(s: Mapping[str, Any]) -> list[str]:
 
 
 def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Each capture with what tshark shows of it: all, and single flows by their addresses or VCs."""
+    """Return each capture with tshark commands: for the whole file, and for single flows by their addresses or VCs."""
     resolved = summary["resolved"]
     address = {host["name"]: f"10.0.{n >> 8}.{n & 255}" for n, host in enumerate(resolved["network"]["hosts"], 1)}
     found = []

@@ -55,16 +55,16 @@ _LOST_COLUMNS: Final = ("where", "why", "PDUs", "of all sent")
 
 
 def make_report(folder: Path, result: RunResult, beside: Around | None = None, plots: bool = True) -> None:
-    """Plots and report of a run, into a folder.
+    """Write plots and report of a run into a folder.
 
     Parameters
     ----------
     folder : Path
     result : RunResult
     beside : Around, optional
-        What the report leads to.
+        Pages to which the report links.
     plots : bool
-        With plots as files beside it; the report has its own figures.
+        Write plots as files beside the report; the report has its own figures.
     """
     if plots:
         from bentpipe.plots.figures import write_plots
@@ -74,7 +74,7 @@ def make_report(folder: Path, result: RunResult, beside: Around | None = None, p
 
 
 def report_html(result: RunResult, beside: Around | None = None) -> str:
-    """The page of one run; ``beside`` is what it leads to: the page above it, and the cases before and after it."""
+    """Return the page of one run; ``beside`` has the links to the page above, and to the cases before and after it."""
     s = result.summary
     figures = figures_of(result)
     head = [
@@ -103,14 +103,14 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
 
 
 def run_glance(result: RunResult) -> str:
-    """Return what a notebook shows of a run."""
+    """Return the HTML of a run for a notebook."""
     s = result.summary
     tables = {title: (tuple(columns), rows) for title, columns, rows in flow_tables(result.flows)} | cell_tables(s)
     return glance(_title(s), f"{s['id']}; {time_text(s)}; seed {s['seed']}", run_verdict(s), tables)
 
 
 def run_parts(result: RunResult) -> dict[str, str]:
-    """Return what changes on the page of a run while it goes on, by the id of the element that it is in."""
+    """Return the parts of a run's page that change during the run, by the id of their element."""
     s = result.summary
     return {
         "verdict": _verdict(run_verdict(s)),
@@ -123,7 +123,7 @@ def run_parts(result: RunResult) -> dict[str, str]:
 
 
 def page_head(summary: Mapping[str, Any], title: str, sub: str, verdict: Verdict) -> list[str]:
-    """What a page begins with: where it is from, its title and what stands below that, the verdict, and what it is."""
+    """Return the head of a page: origin, title and subtitle, verdict, notes, description."""
     s = summary
     source = "; ".join(filter(None, (s["id"], ", ".join(filter(None, (s["paper"], s["figure"]))))))
     return [
@@ -142,7 +142,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def network_html(summary: Mapping[str, Any]) -> str:
-    """Return the drawing, with what it says in a sentence."""
+    """Return the drawing of the network, with a sentence that describes it."""
     return (
         f"{network_svg(summary)}<p>A line's width is the share of its rate that cells took over the whole run; "
         "above 95 % it has another colour. Lost cells are those dropped by this node or line.</p>"
@@ -196,7 +196,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def expected_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what ``[[expect]]`` says, and whether it holds."""
+    """Return the conditions of ``[[expect]]``, and whether they hold."""
     if not rows:
         return ""
     classes = ["unmet" if row["holds"] is False else "" for row in rows]
@@ -217,7 +217,7 @@ _ENDS: Final = ("host", "where", "in", "out", "dropped", "injected late", "compu
 
 
 def _attached(s: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what came of hosts outside: each end, the slack, what was changed meanwhile."""
+    """Yield the results of attached hosts: each end, the slack, changes in the session."""
     attached = s.get("attached")
     if not attached:
         return
@@ -248,7 +248,7 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:
-    """Return where the script draws."""
+    """Return the places in which the script draws."""
     if not names:
         return ""
     places = "".join(
@@ -320,7 +320,7 @@ def _oam(s: Mapping[str, Any]) -> str:
 
 
 def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
-    """Every key of the experiment, those that differ from its file marked."""
+    """Yield the table of every key of the experiment; keys that differ from its file are marked."""
     changes = {change["key"]: change for change in s["changes"]}
     if changes:
         yield "<p>Differences from the published set-up:</p><ul>"
@@ -341,7 +341,7 @@ def _set_up(s: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _flat(data: Any, above: str = "") -> Iterator[tuple[str, str]]:
-    """Keys and values down to single ones, by dotted keys."""
+    """Yield keys and values down to single ones, by dotted keys."""
     inner = list(data.items()) if isinstance(data, dict) else list(enumerate(data)) if _tables(data) else []
     if not inner and above:
         yield above, data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
@@ -355,7 +355,7 @@ def _tables(data: Any) -> bool:
 
 
 def _counters(s: Mapping[str, Any]) -> Iterator[str]:
-    """Nodes with the same counters in a table; those that counted nothing are named."""
+    """Yield a table of each set of nodes with the same counters; those that counted nothing are named."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for node, counters in s["counters"].items():
         names = tuple(name for name, value in counters.items() if not _nested(value))

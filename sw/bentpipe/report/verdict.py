@@ -15,7 +15,7 @@ __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out: ``level`` of how good that is, in a word, in a sentence."""
+    """A verdict: its ``level``, a word, and a sentence."""
 
     level: Literal["good", "note", "bad"]
     word: str
@@ -23,7 +23,8 @@ class Verdict:
 
 
 def run_verdict(summary: Mapping[str, Any]) -> Verdict:
-    """The verdict on a run: whether it can be trusted, what it carried, what that is beside the published figures."""
+    """Return the verdict on a run: whether it can be trusted, what it carried, and how it compares with published
+    figures."""
     s = summary
     did = _did(s)
     if s["status"] == "failed":
@@ -51,7 +52,7 @@ def run_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def _did(s: Mapping[str, Any]) -> str:
-    """Return what the flows carried and lost."""
+    """Return the data that the flows carried and lost, in words."""
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     total, parts = s["metrics"], []
     if s.get("splitting"):
@@ -78,7 +79,7 @@ def _did(s: Mapping[str, Any]) -> str:
 
 
 def _against(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Ours beside published figures: one is named, several are summed up."""
+    """Return texts about ours beside published figures: one is named, several are summed up."""
     compared = [row for row in rows if row["ratio"] is not None]
     if not compared:
         return []
@@ -150,7 +151,8 @@ def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
 
 
 def _ended(s: Mapping[str, Any], text: str, unmet: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict | None:
-    """The verdict on what several runs came to, unless they are done and as expected; `unmet` names what isn't."""
+    """Return the verdict on several runs, or None if they are done and as expected; `unmet` are the conditions not
+    met."""
     if s["status"] == "failed":
         return Verdict("bad", "Failed", f"{s['reason']}; {text}.")
     if s["status"] == "running":
@@ -168,7 +170,7 @@ def _done(text: str, short: str, shortened: bool) -> Verdict:
 
 
 def _between(s: Mapping[str, Any]) -> list[str]:
-    """From which throughput to which it goes, and where these are."""
+    """Return a text about the least and greatest throughput, and where they occur."""
     found = [(entry["metrics"]["aggregate_goodput"], entry) for entry in s["means"]
              if "aggregate_goodput" in entry["metrics"]]  # fmt: skip
     if not found:

@@ -18,7 +18,8 @@ __all__ = ["arrow_column", "arrow_numbers", "arrow_table"]
 
 
 def arrow_numbers(values: array[int] | array[float]) -> pa.Array:
-    """A column of the numbers of an array: int32 of type code ``i``, int64 of ``q``, float64 of ``d``; no copy."""
+    """Return an array's numbers as a column, without a copy: int32 of type code ``i``, int64 of ``q``, float64 of
+    ``d``."""
     import pyarrow as pa
 
     kind = {"i": pa.int32(), "q": pa.int64(), "d": pa.float64()}[values.typecode]
@@ -58,7 +59,7 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.A
 
 
 def arrow_table(rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None) -> pa.Table:
-    """A table of rows; a key that a row lacks is None there. Columns are those of the schema, or of the first row."""
+    """Return a table of rows; missing keys are None. Its columns are those of the schema, or of the first row."""
     import pyarrow as pa
 
     names = list(rows[0]) if schema is None and rows else [] if schema is None else schema.names
@@ -86,7 +87,7 @@ def _bits(values: Sequence[Any]) -> Any:
 
 
 def _kind(values: Sequence[Any]) -> Any:
-    """The type of values that are all texts, truth values, whole numbers or numbers, or all None; None for others."""
+    """Return the type of values that are all texts, truth values, integers or numbers, or all None; None for others."""
     import pyarrow as pa
 
     kinds = frozenset(type(value) for value in values if value is not None)

@@ -59,7 +59,7 @@ class _Sums:
 def cell_metrics(
     ledger: Iterable[Mapping[str, Any]], ports: Iterable[Mapping[str, Any]], seconds: float
 ) -> dict[str, float | None]:
-    """Return the figures of the run, of each VC that sent cells, and of each port that cells came for.
+    """Return the figures of the run, of each VC that sent cells, and of each port at which cells arrived.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Metric:
 
     @property
     def shown(self) -> tuple[str, float]:
-        """Its unit in tables and figures, and what a value in base units is divided by."""
+        """The unit in tables and figures, and the divisor of a value in base units."""
         if self.count:
             return "", 1.0
         if self.unit == "ps" and self.needs in ("histograms", "cdv"):
@@ -446,8 +446,10 @@ _UNITS: Final = {"_ps": "ps", "_bps": "b/s", "octets": "octets", "cells": "cells
 
 
 def metric_of(name: str) -> Metric | None:
-    """Return the declaration of a figure, by its name with or without what it is of; None of another number of a
-    flow's row."""
+    """Return the declaration of a figure, by its name with or without its object.
+
+    Return None for another number of a flow's row.
+    """
     return _BY_NAME.get(name) or _BY_NAME.get(name.rpartition(".")[2]) or _reported(name.rpartition(".")[2])
 
 
@@ -457,7 +459,7 @@ def metrics_of(level: Level) -> list[Metric]:
 
 
 def level_of(owner: str, metric: str) -> Level:
-    """Return what a figure is of, by the name of its owner ("": the run) and its own."""
+    """Return the kind of object of a figure, by the name of its owner ("": the run) and its own."""
     known = _BY_NAME.get(metric)
     if not owner:
         return "run"
@@ -467,7 +469,7 @@ def level_of(owner: str, metric: str) -> Level:
 
 
 def subject_columns(owner: str, metric: str) -> dict[str, str]:
-    """Return the columns of a table that say what a figure is of: ``flow``, ``vc``, ``port``, each "" or a name."""
+    """Return the columns of a table that name a figure's object: ``flow``, ``vc``, ``port``, each "" or a name."""
     level = level_of(owner, metric)
     return {column: owner if column == level else "" for column in ("flow", "vc", "port")}
 
@@ -478,7 +480,7 @@ def is_whole(row: Mapping[str, Any]) -> bool:
 
 
 def metric_name(row: Mapping[str, Any]) -> str:
-    """Return the name of a row's figure with what it is of, as ``--metric`` has it: ``flow1.goodput``."""
+    """Return the name of a row's figure with its object, as ``--metric`` has it: ``flow1.goodput``."""
     owner = row["flow"] or row.get("vc") or row.get("port")
     return f"{owner}.{row['metric']}" if owner else row["metric"]
 
@@ -493,27 +495,27 @@ def unit_of(name: str) -> str:
 
 
 def scale_of(name: str) -> tuple[str, float]:
-    """Return the unit in which a figure is shown, and what a value in base units is divided by."""
+    """Return the unit in which a figure is shown, and the divisor of a value in base units."""
     known, unit = metric_of(name), unit_of(name)
     return known.shown if known else SHOWN_UNITS.get(unit, (unit, 1.0))
 
 
 def in_words(name: str) -> str:
-    """Return what a figure is, in words, whatever it is of."""
+    """Return the description of a figure, whatever its object is."""
     known = metric_of(name)
     last = name.rpartition(".")[2]
     return known.words if known else last.removesuffix("_ps").removesuffix("_bps").replace("_", " ")
 
 
 def owner_in_words(name: str) -> str:
-    """Return what a figure is of: "VC cells"; "" of the run."""
+    """Return a figure's object in words: "VC cells"; "" for the run."""
     owner, _, last = name.rpartition(".")
     level = level_of(owner, last)
     return f"{'VC' if level == 'vc' else level} {owner}" if owner else ""
 
 
 def label_of(name: str) -> str:
-    """Return a figure in words, with what it is of: "cell loss ratio, VC cells"."""
+    """Return a figure in words, with its object: "cell loss ratio, VC cells"."""
     return ", ".join(filter(None, (in_words(name), owner_in_words(name))))
 
 

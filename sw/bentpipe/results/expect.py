@@ -1,4 +1,4 @@
-"""What runs must come to: the rows of ``[[expect]]``, and JUnit's XML of them."""
+"""Conditions on the results of runs: the rows of ``[[expect]]``, and their JUnit XML."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _RATES: Final = ("goodput", "sigma")
 
 
 def unit_for(metric: str) -> str:
-    """Return the unit in which a figure is given unless it is said otherwise."""
+    """Return the default unit of a figure."""
     return "Mb/s" if metric.endswith(_RATES) else "ms" if metric.endswith("_ps") else "1"
 
 
 def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], whole: bool) -> list[dict[str, Any]]:
-    """Return the rows with ``ours`` in their unit, and whether it ``holds``; None where it can't be told.
+    """Return the rows with ``ours`` in their unit, and whether the condition ``holds``; None where it is unknown.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], 
         value = found.get(row["metric"])
         ours = None if value is None else in_unit(row["metric"], unit, value)
         holds = None
-        if whole:  # a figure that isn't there is not within bounds
+        if whole:  # a figure that is not there is not within bounds
             least, most = row["min"], row["max"]
             holds = ours is not None and (least is None or ours >= least) and (most is None or ours <= most)
         table.append({**row, "unit": unit, "ours": ours, "holds": holds})
@@ -45,7 +45,7 @@ def judge(rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], 
 
 
 def expectation_text(row: Mapping[str, Any]) -> str:
-    """``aggregate_goodput: 134.1 Mb/s, expected at least 140``."""
+    """Return a text as ``aggregate_goodput: 134.1 Mb/s, expected at least 140``."""
     unit = "" if row["unit"] == "1" else f" {row['unit']}"
     ours = "no figure" if row["ours"] is None else f"{row['ours']:.6g}{unit}"
     bounds = [f"at least {row['min']:g}"] if row["min"] is not None else []
@@ -54,18 +54,18 @@ def expectation_text(row: Mapping[str, Any]) -> str:
 
 
 def broken(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that don't hold."""
+    """Return the rows whose condition does not hold."""
     return [row for row in rows if row["holds"] is False]
 
 
 def write_junit(path: Path, name: str, runs: Sequence[Mapping[str, Any]]) -> None:
-    """JUnit's XML: a suite, of each run (a case of it) a test that it ran, and one for each row of ``expected``.
+    """Write JUnit's XML: a suite with a test per run (a case of it) that it ran, and one per row of ``expected``.
 
     Parameters
     ----------
     path : Path
     name : str
-        Of the suite: the experiment's.
+        Name of the suite: the experiment's.
     runs : Sequence[Mapping]
         Each with ``name`` (of the case, "" without), ``status``, ``reason``, ``time`` and ``expected``.
     """

@@ -1,4 +1,4 @@
-"""A run folder's tables as CSV, for programs that don't read Parquet: all cases in one file, with their name."""
+"""A run folder's tables as CSV, for programs that do not read Parquet: all cases in one file, with their name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def export_csv(folder: Path, out: Path, force: bool = False) -> list[Path]:
     folder : Path
         A run folder.
     out : Path
-        A folder, made if it isn't there.
+        A folder, made if it is not there.
     force : bool
         Replace files that are there.
 

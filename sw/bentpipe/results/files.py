@@ -144,7 +144,7 @@ def write_changes(path: Path, writes: Writes) -> None:
 
 
 def read_changes(path: Path) -> Writes:
-    """Return what :func:`write_changes` wrote; nothing where there is no such file."""
+    """Return the changes that :func:`write_changes` wrote; nothing if there is no such file."""
     if not path.is_file():
         return []
     columns = read_parquet(path).to_pydict()
@@ -187,7 +187,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def read_stream(path: Path, until_ps: int) -> Trace:
-    """Return the trace so far, up to a time; what was cut off in the middle is left out."""
+    """Return the trace so far, up to a time; an incomplete part at the end is left out."""
     import pyarrow as pa
 
     batches = []

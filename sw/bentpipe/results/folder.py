@@ -15,7 +15,7 @@
     Come last, and can be made again.
 
 A file outside ``.running`` is whole or not there. The trace so far is a stream of Arrow record batches: one that was
-cut off can be read up to there, which a Parquet file can't, as its index is its end. A folder that says "running" and
+cut off can be read up to there, which a Parquet file cannot, as its index is its end. A folder that says "running" and
 that nobody holds is of a process that was killed: :meth:`RunFolder.reopen` makes an interrupted run of it, which has
 what there was when ``result.json`` was last written.
 """
@@ -110,12 +110,12 @@ class RunFolder:
 
     @classmethod
     def claim(cls, path: Path, force: bool = False) -> Self:
-        """Take a folder for a run: one that isn't there, an empty one, or with ``force`` a run folder in any state.
+        """Claim a folder for a run: a new one, an empty one, or with ``force`` a run folder in any state.
 
         Raises
         ------
         BentpipeError
-            The folder is a file, can't be made, has something in it that ``force`` doesn't cover, or is held already.
+            The folder is a file, cannot be made, has contents that ``force`` does not cover, or is held already.
         """
         if path.exists() and not path.is_dir():
             raise BentpipeError(f"{path}: is a file, not a folder")
@@ -137,7 +137,7 @@ class RunFolder:
 
     @classmethod
     def claim_next(cls, above: Path, name: str) -> Self:
-        """``NAME-N`` in the folder ``above``, with the lowest N above all that are there."""
+        """Claim ``NAME-N`` in the folder ``above``, with N one above the highest existing one."""
         while True:
             tails = [path.name.removeprefix(f"{name}-") for path in above.glob(f"{name}-*")]
             path = above / f"{name}-{max((int(tail) for tail in tails if tail.isdecimal()), default=0) + 1}"
@@ -150,12 +150,12 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> Self:
-        """Take the folder of a run that is over; of what a process left that was killed, make a whole run folder.
+        """Claim the folder of a run that is over; if its process was killed, make a whole run folder of it.
 
         Raises
         ------
         BentpipeError
-            It is no run folder, it is damaged, or its run isn't over.
+            It is no run folder, it is damaged, or its run is not over.
         """
         if not (path / "result.json").is_file():
             begun = "its run ended before it began to simulate" if (path / _WORK).is_dir() else "not a run folder"
@@ -177,12 +177,12 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Take the folder of a run that has not come to its end, to go on (:meth:`goes_on`).
+        """Claim the folder of an unfinished run, to continue it (:meth:`goes_on`).
 
         Raises
         ------
         BentpipeError
-            It is no run folder, has no state, or its run isn't over.
+            It is no run folder, has no state, or its run is still in progress.
         """
         summary = read_summary(path)
         try:
@@ -205,8 +205,11 @@ class RunFolder:
 
     @contextmanager
     def goes_on(self, captures: Sequence[str] = ()) -> Iterator[None]:
-        """Inside, make what goes on. If that works, the folder is its run's, and what was written of these captures is
-        under way again; else everything stays as it is."""
+        """Continue a run in its folder: its objects are made within the context.
+
+        After success the folder is that run's, and these captures continue from their written part. After an error
+        everything stays as it is.
+        """
         moved = [file for file in captures if (self.path / file).is_file() and not (self.work / file).exists()]
         for file in moved:
             (self.path / file).replace(self.work / file)
@@ -224,12 +227,12 @@ class RunFolder:
 
     @property
     def work(self) -> Path:
-        """Where files lie that are not whole yet."""
+        """The folder of files that are not complete yet."""
         return self.path / _WORK
 
     @property
     def state(self) -> Path:
-        """Where the run's state is."""
+        """The file of the run's state."""
         return self.path / STATE
 
     def save(self, state: bytes) -> None:
@@ -238,7 +241,7 @@ class RunFolder:
         Raises
         ------
         OSError
-            It can't be written; the last one is as it was.
+            It cannot be written; the last one is as it was.
         """
         if not self.begun:
             self._pending_state = state
@@ -251,7 +254,7 @@ class RunFolder:
             raise
 
     def begin(self) -> None:
-        """The run begins: from now on the folder is this run's."""
+        """Begin the run: from now on the folder is this run's."""
         if self.begun:
             return
         if self._above is not None:
@@ -266,7 +269,7 @@ class RunFolder:
             self.save(self._pending_state)
 
     def write(self, name: str, make: Callable[[Path], None]) -> None:
-        """Have a further file made, aside, and put in its place."""
+        """Write a further file: ``make`` makes it aside, and then it is put in its place."""
         self._write(name, make)
 
     def put(self, summary: dict[str, Any]) -> None:
@@ -316,11 +319,11 @@ class RunFolder:
             self.end_state()
 
     def end_state(self) -> None:
-        """There is nothing to go on from any more."""
+        """Remove the state: nothing is left to continue."""
         self.state.unlink(missing_ok=True)
 
     def draw(self, make_report: Callable[[Path], None]) -> None:
-        """Have plots and report made in a folder aside, then put each in its place."""
+        """Make plots and report in a folder aside, then put each in its place."""
         aside = self.work / "report"
         try:
             _remove(aside)
@@ -383,7 +386,8 @@ class RunFolder:
                 _remove(entry)
 
     def _release(self) -> None:
-        """Let go of the folder. What is under way goes, but not the trace and the captures that are still to be had."""
+        """Release the folder. Files under way are removed, except the trace and the captures that can still be
+        completed."""
         self._end_stream()
         if self._lock is None:
             return
@@ -466,7 +470,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 def read_above(folder: Path) -> dict[str, Any]:
-    """Return what stands above the folders of cases, or of a sweep's runs; errors as of :func:`read_run`."""
+    """Return the result above the folders of cases, or of a sweep's runs; errors as for :func:`read_run`."""
     return read_summary(folder)
 
 
@@ -486,7 +490,7 @@ def read_run(folder: Path) -> RunResult:
     Raises
     ------
     BentpipeError
-        If it isn't one, is damaged, or was written by a newer bentpipe.
+        If it is not one, is damaged, or was written by a newer bentpipe.
     """
     summary = read_summary(folder)
     flows, trace = read_flows(folder / "flows.parquet"), read_trace(folder / "trace.parquet")
@@ -495,7 +499,7 @@ def read_run(folder: Path) -> RunResult:
 
 
 def read_so_far(folder: Path) -> RunResult:
-    """Return what there is of a run by now, also while it goes on; errors as of :func:`read_run`."""
+    """Return the present result of a run, also during the run; errors as for :func:`read_run`."""
     if (folder / "trace.parquet").is_file():
         return read_run(folder)
     summary = read_summary(folder)

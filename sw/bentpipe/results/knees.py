@@ -1,4 +1,5 @@
-"""What the cases of an experiment show together: up to which size of burst all arrives, and the buffer behind that."""
+"""Results over the cases of an experiment: the largest burst that arrives whole, and the buffer that follows from
+it."""
 
 from __future__ import annotations
 
@@ -44,8 +45,11 @@ def _octets(flow: Mapping[str, Any]) -> int:
 
 
 def knee(points: Sequence[tuple[float, float]], carried: float = _CARRIED) -> float | None:
-    """Return where a share that falls with the size first is below ``carried``, on the straight line between two points
-    of ``(size, share)``; None if it is nowhere, or from the smallest size on."""
+    """Return the size at which a share that falls with the size first is below ``carried``; None if there is none.
+
+    It is on the straight line between two points of ``(size, share)``. There is none either if the share is below from
+    the smallest size on.
+    """
     for (size, share), (larger, less) in itertools.pairwise(sorted(points)):
         if share >= carried > less:
             return size + (larger - size) * (share - carried) / (share - less)
@@ -53,10 +57,9 @@ def knee(points: Sequence[tuple[float, float]], carried: float = _CARRIED) -> fl
 
 
 def buffer_of(resolved: Mapping[str, Any], name: str, octets: float) -> float | None:
-    """Return what of a block of so many octets is queued before the slowest line on a flow's path when its last cell
-    comes, at 53 octets a cell. None if no faster line leads there.
+    """Return the part of a block that is queued before the slowest line of a path when the block's last cell arrives.
 
-    While the block comes at the rate of the lines before, the slowest line takes cells away at its own.
+    It counts 53 octets per cell. None if no faster line leads there.
     """
     flow = next(flow for flow in resolved["flows"] if flow["name"] == name)
     rate = hop_rates(resolved)

@@ -61,12 +61,12 @@ GROUPED: Final = tuple(metric.name for metric in metrics_of("group"))
 
 
 def set_otherwise(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those of a run's changes that make it another experiment; with another seed it is another trial of the same."""
+    """Return the changes that make a run another experiment; another seed makes only another trial of the same."""
     return [change for change in changes if change["key"] != "experiment.seed"]
 
 
 def fairness(rates: Sequence[float]) -> float | None:
-    """(sum x)**2 / (n * sum x**2): 1 if all get the same, 1/n if one gets all. None if none got anything."""
+    """Return Jain's index (sum x)**2 / (n * sum x**2): 1 if all are equal, 1/n if one has all; None if all are 0."""
     squares = sum(x * x for x in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
@@ -111,7 +111,7 @@ def metrics(
 
 
 def count_sums(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Return what flows, ledger and drops of a run come to together: its figures that are counts."""
+    """Return the sums over flows, ledger and drops of a run: its figures that are counts."""
     flows = summary["flows"]
     return {
         "retransmits": sum(flow.get("retransmits", 0) for flow in flows),
@@ -178,7 +178,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 
 def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """``rates`` of a run; of one that was written before there were any, those with which it began."""
+    """Return ``rates`` of a run; for results of versions without them, the rates at its start."""
     resolved = summary["resolved"]
     ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
     began = {"at_s": 0.0, "ports": ports, "vcs": [vc["cell_rate_bps"] for vc in resolved["vcs"]]}
@@ -186,7 +186,7 @@ def _phases(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float:
-    """The mean of what is so much from each of these times on, from the first to the end."""
+    """Return the mean of a step function from its first time to the end; each value holds from its time on."""
     ends = [*(when for when, _ in values[1:]), end_s]
     whole = end_s - values[0][0]
     if whole <= 0:
@@ -195,8 +195,10 @@ def mean_over_time(values: Sequence[tuple[float, float]], end_s: float) -> float
 
 
 def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return what each port of each switch may send in a run, in b/s of cells, on average over its time. What events
-    change counts from then on; a load-reactive port may send its ceiling."""
+    """Return what each port of each switch may send in a run, in b/s of cells, on average over its time.
+
+    Changes by events count from their time on. A load-reactive port has its ceiling.
+    """
     phases, end_s = _phases(summary), summary["time"]["simulated_s"]
     return {
         switch: [
@@ -208,7 +210,7 @@ def port_rates(summary: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[float, float]]:
-    """What some flows can deliver together at most, in b/s, each from a time on, in s (:func:`most_deliverable`)."""
+    """Return the most that some flows can deliver together, in b/s, from each time in s (:func:`most_deliverable`)."""
     found: list[tuple[float, float]] = []
     for phase in _phases(summary):
         most = most_deliverable(summary["resolved"], names, phase)
@@ -220,8 +222,10 @@ def deliverable(summary: Mapping[str, Any], names: Sequence[str]) -> list[tuple[
 def hop_rates(
     resolved: Mapping[str, Any], ports: Mapping[str, Sequence[float]] | None = None
 ) -> Callable[[str, str], float]:
-    """Return the rate of cells from one node to the next on a path, in b/s, by their names. ``ports`` are the rates of
-    the switches' ports, if not those with which a run begins."""
+    """Return the rate of cells from one node to the next on a path, in b/s, by their names.
+
+    ``ports`` are the rates of the switches' ports; by default those with which a run begins.
+    """
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     if ports is None:
         ports = {switch["name"]: switch["port_rates_bps"] for switch in resolved["network"]["switches"]}
@@ -243,7 +247,7 @@ def hop_rates(
 
 
 def cells_of(packet: int) -> int:
-    """Cells of an IP packet of so many octets."""
+    """Return the number of cells of an IP packet of so many octets."""
     return -(-(packet + _ENCAPSULATION) // 48)
 
 
@@ -253,17 +257,17 @@ Hop = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What a flow's data take on their way.
+    """The use that a flow makes of its path.
 
     Members
     -------
     share : float
-        Octets of data in an octet of cells, in packets as long as the MTU.
+        Octets of data per octet of cells, in packets as long as the MTU.
     vc : int
     hops : tuple of (str, str)
-        All nodes' names, two by two.
+        Hops of the path, each as the names of its two nodes.
     own : tuple of (str, str)
-        Hops at which its cells are counted: not those to which the cells come for another sink, too.
+        Hops at which its cells are counted: without those that the cells pass for another sink, too.
     source_bps : float
         Rate of the source's line.
     """
@@ -276,7 +280,7 @@ class _Way:
 
 
 def _ways(resolved: Mapping[str, Any], names: Collection[str]) -> dict[str, _Way]:
-    """Return the ways of some flows, by their names."""
+    """Return the paths of some flows, by their names."""
     hosts = {host["name"]: host for host in resolved["network"]["hosts"]}
     passed: set[tuple[int, Hop]] = set()
     found: dict[str, _Way] = {}
@@ -300,8 +304,11 @@ def _bound(
     cells_of_hop: Callable[[Hop, Sequence[str]], float],
     cells_of_flow: Callable[[str, _Way], float],
 ) -> float:
-    """Return an upper bound of the data of some flows. No hop carries more than its cells, and what does not pass it is
-    bounded by the flow's own; what goes to several sinks passes a hop once. Both functions give bits of cells."""
+    """Return an upper bound of the data of some flows.
+
+    No hop carries more than its cells, and a flow that does not pass it is bounded by its own hops. Data for several
+    sinks pass a hop once. Both functions return bits of cells.
+    """
     own = {name: way.share * cells_of_flow(name, way) for name, way in ways.items()}
     passing: dict[Hop, list[str]] = {}
     for name, way in ways.items():
@@ -318,20 +325,20 @@ def _bound(
 def most_deliverable(
     resolved: Mapping[str, Any], names: Collection[str], rates: Mapping[str, Any] | None = None
 ) -> float:
-    """An upper bound of what some flows can deliver together in b/s, by the rates of the lines on their way.
+    """Return an upper bound of what some flows can deliver together in b/s, by the rates of the lines on their paths.
 
-    No hop carries more than its rate, and what does not pass it is bounded by its own hops; what goes to several sinks
-    passes a hop once. Data fill the packets, and packets the cells, as full as they go: 134.513 Mb/s of OC-3c with an
-    MTU of 9180.
+    No hop carries more than its rate, and a flow that does not pass it is bounded by its own hops. Data for several
+    sinks pass a hop once. Packets are filled with data, and cells with packets, as far as possible: 134.513 Mb/s of
+    OC-3c with an MTU of 9180.
 
     Parameters
     ----------
     resolved : Mapping
         The experiment with every value in base units (``result.json``).
     names : Collection[str]
-        Of the flows.
+        Names of the flows.
     rates : Mapping, optional
-        An entry of ``rates`` of ``result.json``; unless given, those with which a run begins.
+        An entry of ``rates`` of ``result.json``; by default, the rates with which a run begins.
     """
     rate = hop_rates(resolved, None if rates is None else rates["ports"])
     paced = [vc["cell_rate_bps"] for vc in resolved["vcs"]] if rates is None else rates["vcs"]
@@ -387,7 +394,7 @@ def in_unit(metric: str, unit: str, value: float) -> float:
 
 
 def has_average(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether some published rows have an average of what a row is the best or the spread of."""
+    """Return whether some published rows have the average of the figure of which a row is the best or the spread."""
     same = (row["metric"], row["quantity"])
     return any(
         (other["metric"], other["quantity"]) == same and other.get("over", "mean") == "mean" and _theirs(other)
@@ -402,12 +409,14 @@ def _theirs(row: Mapping[str, Any]) -> bool:
 def compare(
     rows: Iterable[Mapping[str, Any]], found: Mapping[str, float | None], remarks: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """The published rows with ``ours`` in the row's unit and ``ratio`` of ours to the measured figure (to the
-    predicted one where nothing was measured); both None where this run gives no such figure.
+    """Return the published rows with ``ours`` in the row's unit, and ``ratio``.
 
-    ``remarks`` say what stands between this run and the published one, and go into each row. Where one of
-    :data:`NOT_COMPARED` is among them there is no ratio. One run is one trial: where a paper has both the average and
-    the best of the same trials, it is held against the average alone (:func:`has_average`).
+    The ratio is of ours to the measured figure, or to the predicted one if nothing was measured. Both are None if this
+    run has no such figure.
+
+    ``remarks`` describe the differences between this run and the published one, and are added to each row. With one of
+    :data:`NOT_COMPARED` among them there is no ratio. One run is one trial: if a paper has both the average and the
+    best of the same trials, it is compared with the average alone (:func:`has_average`).
     """
     table = []
     rows = list(rows)

@@ -1,23 +1,23 @@
-"""What a run folder holds. ``SCHEMA_VERSION`` grows when a reader has to know of a change.
+"""The contents of a run folder. ``SCHEMA_VERSION`` grows with a change that a reader has to know of.
 
 ``result.json``
     The object :attr:`RunResult.summary`: schema, id, file (as ``bentpipe run`` was given it), title,
     status ("running", "done", "interrupted", "failed"),
-    reason, time, seed, changes (key, old and new value of what isn't as in the experiment's file), shortened,
+    reason, time, seed, changes (key, old and new value of what is not as in the experiment's file), shortened,
     events (changes in the run by events and requests, with the tick from which each holds and its ``source``),
     profiles (the files that settings followed), rates (from each time on, ``at_s``, at which
     any changed: what ``ports`` of switches may send, ``vcs`` are paced at), versions, metrics, flows, drops, ledger
     (for each VC its PDUs sent, delivered, ``repeated`` and ``duplicated`` ones, with EFCI among those, and all
     others by where and why; ``cells``: its cells sent, received, errored, misinserted, duplicated, tagged, and lost
     by where and why; ``cdv``, where it is measured: contract, cells, non-conforming ones, greatest and least
-    1-point CDV), ports (of each port of a switch the cells that came for it, those dropped by reason, their delays
+    1-point CDV), ports (of each port of a switch the cells that arrived for it, those dropped by reason, their delays
     where there are histograms), losses (null without ``record.losses``: lost cells ``recorded``, and ``left_out``),
     counters, oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
     the loss ratio, by splitting and of the plain run, and each level:
     :func:`bentpipe.results.splitting.sum_up_trees`), theory (with ``ours``, ``low``, ``high``, ``half``,
     ``confidence``, ``batches`` and ``holds``), published (with ``ratio``, null in a shortened or failed run, and
-    ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``, null where it isn't judged),
+    ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``, null where it is not judged),
     configuration (the TOML document with the settings in it), resolved (every value in base units).
 ``flows.parquet``
     One row a flow: what the flow's report says.

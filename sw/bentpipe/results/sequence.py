@@ -15,12 +15,12 @@ _PS: Final = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """What a flow sent.
+    """The segments that a flow sent.
 
     Members
     -------
     mss : int
-        Octets of a segment: the step that its offsets have most often; 1 with fewer than two.
+        Octets of a segment: the most frequent step of its offsets; 1 with fewer than two.
     sent, again : tuple of (list of float, list of float)
         Times in s, and numbers of segments from 1: of those sent for the first time, and of those sent again.
     marks : dict

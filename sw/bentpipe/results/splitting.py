@@ -6,7 +6,7 @@ own (fixed effort; Garvels, The Splitting Method in Rare Event Simulation, 2000,
 from states in which the queue came to a level, each until it comes to the next level or is empty. With ``e``
 excursions, and at level ``i`` the share ``p_i`` of trials that came to the next and ``d_i`` cells lost a trial until
 then, the batch's losses are estimated without bias by ``e (d_1 + p_1 (d_2 + p_2 (d_3 + ...)))``. The loss ratio is the
-sum of these over the batches by the sum of the cells that came; the batches' spread gives its interval.
+sum of these over the batches by the sum of the cells that arrived; the batches' spread gives its interval.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SplittingLevel:
     lost, squares : int
         Cells lost in them, and the sum of the squares of each trial's.
     came : int
-        Cells that came for the port.
+        Cells that arrived for the port.
     """
 
     level: int
@@ -60,7 +60,7 @@ class SplittingLevel:
     came: int = 0
 
     def add(self, reached: bool, lost: int, came: int) -> None:
-        """A trial."""
+        """Count a trial."""
         self.trials += 1
         self.reached += reached
         self.lost += lost
@@ -93,7 +93,7 @@ class Tree:
     stages: list[SplittingLevel] = field(default_factory=list)
 
     def weights(self) -> list[float]:
-        """Excursions that come to each level, as estimated."""
+        """Return the estimated number of excursions that reach each level."""
         found, weight = [], float(self.excursions)
         for stage in self.stages:
             found.append(weight)
@@ -101,15 +101,17 @@ class Tree:
         return found
 
     def losses(self) -> float:
-        """Cells that the batch loses, as estimated."""
+        """Return the estimated number of cells that the batch loses."""
         stages = zip(self.weights(), self.stages, strict=True)
         return self.outside + sum(weight * stage.lost / stage.trials for weight, stage in stages if stage.trials)
 
 
 def interval(batches: Sequence[tuple[float, float]]) -> dict[str, float | int | None]:
-    """Return a ratio of sums with its 95 % interval, that of the ratio's logarithm: it has no negative end, and
-    estimates by splitting, as products, lie more evenly about their mean on that scale. Both ends are None where
-    nothing says how the batches spread."""
+    """Return a ratio of sums with its 95 % interval, computed for the ratio's logarithm.
+
+    So it has no negative end. Estimates by splitting are products, and are more symmetric on that scale. Both ends are
+    None if the spread of the batches is unknown.
+    """
     found = ratio(batches, CONFIDENCE)
     below = sum(b for _, b in batches)
     value = sum(a for a, _ in batches) / below if below else None
@@ -129,7 +131,7 @@ def sum_up_trees(
     done: int | None = None,
     planned: int | None = None,
 ) -> dict[str, Any]:
-    """Return what stands in ``result.json`` as ``splitting``.
+    """Return the value of ``splitting`` in ``result.json``.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ def sum_up_trees(
         So many of the batches, the first ones, have all their trials, and the estimate is of these; so many were to
         be. Unless given: all that there are.
     pilot : int
-        Cells that came for the port while levels were looked for.
+        Cells that arrived for the port while levels were looked for.
     predicted : Sequence[float]
         By theory, the probability that in a cycle 1, 2, … cells are queued or more.
     """
@@ -165,7 +167,7 @@ def sum_up_trees(
 
 
 def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the figures :data:`LOSS_METRICS` of what :func:`sum_up_trees` gives."""
+    """Return the figures :data:`LOSS_METRICS` of the result of :func:`sum_up_trees`."""
     ours = split["loss_ratio"]
     return {
         "loss_ratio": ours["value"],
@@ -179,7 +181,7 @@ def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _levels(trees: Sequence[Tree]) -> list[dict[str, Any]]:
-    """Each level with the probability of coming to it in a cycle, and from it to the next."""
+    """Return each level with the probability to reach it in a cycle, and to reach the next one from it."""
     rows = []
     for k, stage in enumerate(trees[0].stages if trees else ()):
         same = [tree.stages[k] for tree in trees]
@@ -218,8 +220,11 @@ def _padded(lists: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _plain(trees: Sequence[Tree], error: Any, stem: int) -> float | None:
-    """Cells that a plain run needs for the same relative error, if its losses come in independent excursions: of those
-    that come to the last level each loses ``d`` cells, with mean and mean square as in the trials from there."""
+    """Return the number of cells that a plain run needs for the same relative error.
+
+    Its losses are assumed to come in independent excursions. Each excursion that reaches the last level loses ``d``
+    cells, with mean and mean square as in the trials from there.
+    """
     last = [tree.stages[-1] for tree in trees if tree.stages]
     trials, lost, squares = (sum(getattr(each, name) for each in last) for name in ("trials", "lost", "squares"))
     there = sum(tree.weights()[-1] for tree in trees if tree.stages)

@@ -11,7 +11,7 @@ from typing import Any, Final
 __all__ = ["CONFIDENCE", "Mean", "apart", "mean_of", "step", "t_quantile"]
 
 CONFIDENCE: Final = 0.95
-"""Of the interval around a mean over seeds."""
+"""Confidence level of the interval around a mean over seeds."""
 
 _EXACT: Final = 100
 """Up to so many degrees of freedom the distribution is summed exactly."""
@@ -42,7 +42,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Mean and interval of at least one value."""
+    """Return mean and interval of at least one value."""
     count, mean = len(values), fmean(values)
     if count == 1:
         return Mean(1, mean, None, None, mean, mean)
@@ -52,7 +52,7 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """Of Student's distribution: below it a value is with that probability, from 0.5 to 1 (exclusive)."""
+    """Return a quantile of Student's distribution, for a probability from 0.5 to 1 (exclusive)."""
     if freedom > _EXACT:
         return _expanded(probability, freedom)
     low, high = 0.0, 1.0
@@ -82,7 +82,7 @@ def _between(t: float, freedom: int) -> float:
 
 
 def _expanded(probability: float, freedom: int) -> float:
-    """Abramowitz and Stegun, 26.7.5."""
+    """Return a quantile by the expansion of Abramowitz and Stegun, 26.7.5."""
     z = NormalDist().inv_cdf(probability)
     terms = (
         (z**3 + z) / 4,

@@ -62,11 +62,10 @@ TEXTS = frozenset({"source", "remark"})
 """Columns that are read as texts, wherever they stand."""
 
 _LONGEST: Final = 60
+"""Characters of a changed value."""
 
 _APART: Final = 0.05
 """Share by which two rates of all flows may differ without a reason."""
-
-"""Characters of a changed value."""
 
 
 def figure_text(value: float | None) -> str:
@@ -159,7 +158,7 @@ def _ms(ps: float) -> str:
 
 
 def published_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return the published figures beside ours; where the run isn't the published one, the ratio says so."""
+    """Return the published figures beside ours; if the run is not the published one, the ratio has a remark."""
     table = []
     for row in rows:
         predicted = ["predicted"] if row["ratio"] is not None and row["measured"] is None else []
@@ -176,7 +175,7 @@ EXPECTED_COLUMNS = ("figure", "case", "unit", "least", "most", "ours", "holds")
 
 
 def expected_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return what runs were to come to, and did."""
+    """Return the expectations on runs, and the results."""
     verdicts = {True: "yes", False: "NO", None: "not judged"}
     return [
         [
@@ -195,7 +194,7 @@ THEORY_COLUMNS = ("quantity", "unit", "theory", "ours", "interval", "holds", "so
 
 
 def theory_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Predicted figures beside ours."""
+    """Return predicted figures beside ours."""
     table = []
     for row in rows:
         interval, holds = "-", "too few samples"
@@ -233,7 +232,7 @@ def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
 
 
 def splitting_text(split: Mapping[str, Any]) -> str:
-    """Return the estimate and what it took."""
+    """Return the estimate and its cost."""
     ours, alone = split["loss_ratio"], split["plain"]
     done, planned = split.get("batches_done", 0), split.get("batches", 0)
     if planned and not done:
@@ -256,7 +255,7 @@ RARE_COLUMNS = ("case", "cells lost", "95 % interval", "cells simulated", "a pla
 
 
 def rare_rows(cases: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the estimates of cases with splitting, with what they took and what a plain run would."""
+    """Return the estimates of cases with splitting, with their cost and that of a plain run."""
     return [
         [
             case["name"],
@@ -306,7 +305,7 @@ EVENT_COLUMNS = ("at", "tick", "by", "change")
 
 
 def event_rows(summary: dict[str, Any]) -> list[list[str]]:
-    """Return what was changed in the run; dotted lines in the plots."""
+    """Return the changes in the run; plots show them as dotted lines."""
     return [
         [
             format_time(round(event["at_s"] * 1e12)),
@@ -350,9 +349,11 @@ def _figure_table(
 
 
 def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
-    """Return the figures of cells by title: of lost and damaged ones, for VCs that have any and for all together, and
-    of their bursts; of VCs whose 1-point CDV is measured; of ports that lost cells or whose switches have histograms of
-    delays. Tables without rows are left out."""
+    """Return the figures of cells by title. Tables without rows are left out.
+
+    They are: lost and damaged cells, for VCs that have any and for all together, and bursts of these; 1-point CDV, for
+    VCs at which it is measured; and ports that lost cells or whose switches have histograms of delays.
+    """
     found, vcs, ports = summary["metrics"], metrics_of("vc"), summary.get("ports", ())
     hit = [metric.name for metric in vcs if metric.name != "cells_sent" and metric.needs != "cdv"]
     lossy = {
@@ -374,7 +375,7 @@ def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
 
 
 def profile_rows(summary: dict[str, Any]) -> list[str]:
-    """Profiles that drove settings in the run, each in a sentence."""
+    """Return a sentence for each profile that drove settings in the run."""
     return [
         f"{', '.join(profile['keys'])} followed {profile['file']}"
         + ("" if profile["direction"] == "both" else f" ({profile['direction']})")
@@ -406,7 +407,7 @@ CONGESTED_COLUMNS = ("VC", "PDUs", "of delivered")
 
 
 def congested_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return the PDUs that came with EFCI, a row for each VC that has any."""
+    """Return the PDUs that arrived with EFCI, a row for each VC that has any."""
     return [
         [f"{vc['vc']} ({vc['source']} to {vc['sink']})", f"{vc['congested']:,}", f"{vc['delivered']:,}"]
         for vc in ledger
@@ -421,7 +422,7 @@ OAM_COLUMNS = (
 
 
 def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """States and cells of the hosts' ends of OAM flows: how often in a state, and how long in all."""
+    """Return states and cells of the hosts' ends of OAM flows: how often in a state, and how long in total."""
     return [
         [
             end["host"],
@@ -437,7 +438,7 @@ def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def loss_text(summary: dict[str, Any]) -> str:
-    """Return what there is to say below the tables of PDUs lost and cells dropped."""
+    """Return the text below the tables of PDUs lost and cells dropped."""
     texts = []
     if not loss_rows(summary["ledger"]):
         dropped = bool(drop_rows(summary["drops"]))
@@ -479,7 +480,7 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
 
 
 def lines_text(summary: dict[str, Any]) -> str | None:
-    """Return what SONET lines made of the goodput, if the run has them."""
+    """Return a text about the effect of SONET lines on the goodput, if the run has them."""
     beside = summary.get("cell_lines")
     if not beside:
         return None
@@ -491,7 +492,7 @@ def lines_text(summary: dict[str, Any]) -> str | None:
 
 
 def board_text(summary: dict[str, Any]) -> str | None:
-    """Return what a board did beside the native network, and how much of it was compared."""
+    """Return a text about a board beside the native network, and how much of it was compared."""
     board = summary.get("board")
     if not board:
         return None
@@ -503,8 +504,10 @@ def board_text(summary: dict[str, Any]) -> str | None:
 
 
 def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> str | None:
-    """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words; with
-    the reason where the two rates differ by more than 5 %."""
+    """Return the aggregate over the common time, the sum of the flows' own rates, and their fairness, in words.
+
+    If the two rates differ by more than 5 %, the reason is added.
+    """
     flows = [flow for flow in flows if flow.get("protocol") not in BARE]
     if len(flows) < 2:
         return None
@@ -519,8 +522,10 @@ def together_text(summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> s
 
 
 def apart_text(summary: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return why the sum of the flows' own rates differs from their rate over the common time, where it does so by more
-    than 5 %: they did not all run all the time."""
+    """Return why the sum of the flows' own rates differs from their rate over the common time by more than 5 %.
+
+    The flows did not all run all the time.
+    """
     rate, own = summary["metrics"]["aggregate_goodput"], summary["metrics"]["sum_of_flow_rates"]
     if abs(own - rate) <= _APART * max(own, rate):
         return None
@@ -548,7 +553,7 @@ def broken_text(flows: Sequence[dict[str, Any]]) -> str | None:
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
-    """A table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
+    """Print a table; its first ``left`` columns and those of :data:`TEXTS` are texts."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -562,7 +567,7 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequ
 
 
 def print_notes(console: Console, summary: dict[str, Any]) -> None:
-    """What must stand beside the figures."""
+    """Print the notes without which the figures can be misread."""
     from rich.text import Text
 
     for note in note_texts(summary):
@@ -570,7 +575,7 @@ def print_notes(console: Console, summary: dict[str, Any]) -> None:
 
 
 def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[str, Any]]) -> None:
-    """Flows, drops, and published figures beside ours."""
+    """Print flows, drops, and published figures beside ours."""
     console.print(f"[bold]{summary['id']}[/bold]: {summary['title']}", highlight=False)
     console.print(f"{time_text(summary)}, seed {summary['seed']}", highlight=False)
     print_notes(console, summary)
@@ -627,7 +632,7 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
 
 
 def change_text(change: Mapping[str, Any]) -> str:
-    """``network.lines.satellite.ber: 0 -> 1e-08``, of a change as ``result.json`` has it."""
+    """Return a change of ``result.json`` as ``network.lines.satellite.ber: 0 -> 1e-08``."""
     return f"{change['key']}: {_value(change['old'])} -> {_value(change['new'])}"
 
 

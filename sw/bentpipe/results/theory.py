@@ -14,10 +14,10 @@ __all__ = ["CONFIDENCE", "LEAST_BATCHES", "Estimate", "beside_theory", "ratio"]
 CONFIDENCE: Final = 0.99
 
 FIGURE_CONFIDENCE: Final = 0.95
-"""Of figures of splitting."""
+"""Confidence level of figures from splitting."""
 
 LEAST_BATCHES: Final = 10
-"""With fewer there is no interval."""
+"""Batches below which no interval is given."""
 
 Series = tuple[Sequence[int], Sequence[int]]
 """Times and values."""
@@ -33,8 +33,10 @@ class Estimate:
 
 
 def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return the sum of the batches' first numbers over that of their second ones, by the ratio estimator (Law,
-    Simulation Modeling and Analysis, 9.5.3); None with too few batches, or nothing to divide by."""
+    """Return the sum of the batches' first numbers over that of their second ones, by the ratio estimator.
+
+    The source is Law, Simulation Modeling and Analysis, 9.5.3. None with too few batches, or a divisor of 0.
+    """
     count = len(batches)
     below = sum(b for _, b in batches)
     if count < LEAST_BATCHES or not below:
@@ -46,8 +48,10 @@ def ratio(batches: Sequence[tuple[float, float]], confidence: float = CONFIDENCE
 
 
 def _batches(above: Series, below: Series) -> list[tuple[float, float]]:
-    """Return how much two series grew from each time at which the second one was sampled to the next; without the first
-    interval, in which the network was empty. A series that begins later was 0."""
+    """Return the growth of two series from each time at which the second one was sampled to the next.
+
+    The first interval, in which the network was empty, is left out. A series that begins later was 0 before.
+    """
     found = []
     before: tuple[float, float] | None = None
     values = dict(zip(*above, strict=True))
@@ -65,8 +69,10 @@ def beside_theory(
     series: Mapping[str, Series],
     figures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Each row with ``ours``, ``low`` and ``high`` of the confidence interval, ``half`` its width, its ``confidence``,
-    ``batches``, and whether the prediction is in the interval; None where there is too little of it.
+    """Return each row beside our figure with its confidence interval.
+
+    Added are ``ours``, ``low`` and ``high`` of the interval, ``half`` its width, ``confidence``, ``batches``, and
+    ``holds``: whether the prediction is in the interval. They are None if there is too little data.
 
     Parameters
     ----------
@@ -74,9 +80,9 @@ def beside_theory(
         ``quantity``, ``predicted``, ``unit``, ``source``; ``growth`` and ``per``, the series whose growth is divided by
         that of the other one; ``scale``, by which the ratio is multiplied.
     series : Mapping
-        As they were recorded.
+        Recorded series.
     figures : Mapping, optional
-        Those of splitting by name, as :func:`bentpipe.results.splitting.interval` has them.
+        Figures of splitting by name, as :func:`bentpipe.results.splitting.interval` has them.
     """
     table = []
     for row in rows:

@@ -23,7 +23,7 @@ __all__ = ["MOST_OCTETS", "PREFIX", "Answer", "answer", "openapi"]
 PREFIX: Final = "api"
 """First part of the paths."""
 MOST_OCTETS: Final = 1 << 20
-"""Of a request's body."""
+"""Size of a request's body at most."""
 
 _CHANGING: Final = {"set", "reset", "stop"}
 """Methods that change something: POST. All others are GET."""
@@ -88,7 +88,7 @@ def _wrong(status: HTTPStatus, what: str) -> Answer:
 
 
 def _params(name: str, query: str, body: bytes) -> dict[str, Any]:
-    """Return the parameters of a method; ValueError says what is wrong with them."""
+    """Return the parameters of a method; the text of a ValueError names the fault."""
     known = _parameters(name)
     if name in _CHANGING:
         given: Any = json.loads(body) if body.strip() else {}

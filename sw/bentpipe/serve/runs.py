@@ -84,7 +84,7 @@ class Runs:
 
 
 def find_runs(folder: Path, deep: int = _DEEP) -> Iterator[Path]:
-    """Run folders below a folder, or itself; not those inside a run folder, nor what a link leads to."""
+    """Yield the run folders below a folder, or itself; not those inside a run folder, nor behind a link."""
     if (folder / "result.json").is_file():
         yield folder
     elif deep:
@@ -94,7 +94,7 @@ def find_runs(folder: Path, deep: int = _DEEP) -> Iterator[Path]:
 
 
 def sessions_of(runs: Runs) -> list[str]:
-    """Return the paths of the run folders in which a session with real hosts goes on."""
+    """Return the paths of the run folders of running sessions with real hosts."""
     return [
         entry.goes_on
         for entry in runs.entries()
@@ -171,7 +171,7 @@ def _script() -> str:
 
 
 def _controls(path: str) -> str:
-    """Return the place of a session's controls, and what fills it."""
+    """Return the place of a session's controls, and their contents."""
     to = html.escape("/" + "/".join((PREFIX, "sessions", quote(path))))
     return f'<div id="controls" data-session="{to}"></div><p id="told" role="status"></p><script>{_script()}</script>'
 

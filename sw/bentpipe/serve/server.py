@@ -59,7 +59,7 @@ _ALWAYS: Final = {
 
 
 class Server(ThreadingHTTPServer):
-    """Gives out the runs below a folder."""
+    """A server of the runs below a folder."""
 
     daemon_threads = True
 

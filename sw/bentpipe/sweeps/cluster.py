@@ -36,7 +36,8 @@ class Failure:
 
 
 def workers_here() -> int:
-    """How many processes a local cluster has: ``$WORKERS``, else as many as there are processors for this one."""
+    """Return the number of processes of a local cluster: ``$WORKERS``, else the processors that this process may
+    use."""
     named = os.environ.get("WORKERS")
     if not named:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -47,7 +48,7 @@ def workers_here() -> int:
 
 @contextmanager
 def opened(workers: int | None = None, address: str | None = None, dashboard: int | None = None) -> Iterator[Client]:
-    """A client of a cluster; a local cluster ends with the block.
+    """Connect to a cluster and yield its client; a local cluster ends with the context.
 
     Parameters
     ----------
@@ -100,12 +101,9 @@ def opened(workers: int | None = None, address: str | None = None, dashboard: in
 
 
 def started(make: Callable[[], C]) -> C:
-    """Return a local cluster; once more if a worker dies while it starts, which Dask takes for an error of the whole.
+    """Return a local cluster; try once more if a worker dies while it starts.
 
-    Raises
-    ------
-    BentpipeError
-        It doesn't start, however often.
+    Dask takes that for an error of the whole cluster.
     """
     last = ""
     for attempt in range(1, _STARTS + 1):
@@ -142,19 +140,19 @@ def _need_bokeh() -> None:
 
 
 def workers_of(client: Client) -> int:
-    """Return how many are there now."""
+    """Return the present number of workers."""
     return len(client.scheduler_info(n_workers=-1).get("workers", ()))
 
 
 def outcomes(client: Client, jobs: Sequence[Job]) -> Iterator[Outcome | Failure]:
-    """Have the jobs done, the first ones first, and give what comes of each as soon as it is there.
+    """Perform the jobs, the first ones first, and yield the outcome of each as soon as it ends.
 
-    A run whose worker dies is begun anew by another one. Leaving the iterator takes back what has not begun.
+    If a worker dies, another one runs its job again. Leaving the iterator cancels jobs that have not begun.
 
     Raises
     ------
     OtherVersion, OSError, ToolError, CacheError
-        From a worker: what would stop the other runs, too.
+        From a worker: errors that would stop the other runs, too.
     ExperimentFailed
         The cluster went away.
     """
@@ -175,7 +173,7 @@ def outcomes(client: Client, jobs: Sequence[Job]) -> Iterator[Outcome | Failure]
 
 
 def _came(future: Any, name: str) -> Outcome | Failure:
-    """Return what a run came to; waits if its worker died with the outcome, and it is begun anew."""
+    """Return the outcome of a run; wait if its worker died with the outcome, and the run is repeated."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

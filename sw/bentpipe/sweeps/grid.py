@@ -1,4 +1,4 @@
-"""What is varied: ``KEY=a,b,c``, ``KEY=FROM..TO:COUNT``, and seeds ``1-5,8``."""
+"""The values that a sweep varies: ``KEY=a,b,c``, ``KEY=FROM..TO:COUNT``, and seeds ``1-5,8``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Axis:
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """Where the values are on an axis; None if not all are numbers of one unit."""
+        """The values as numbers on an axis; None if not all are numbers of one unit."""
         found = [_QUANTITY.fullmatch(value.strip("\"'")) for value in self.values]
         if not all(found) or len({match[2] for match in found if match}) != 1:
             return None
@@ -48,18 +48,20 @@ class Axis:
 
     @property
     def unit(self) -> str:
-        """That of the numbers; "" without."""
+        """The unit of the numbers; "" without one."""
         match = _QUANTITY.fullmatch(self.values[0].strip("\"'")) if self.numbers else None
         return (match[2] or "") if match else ""
 
 
 def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
-    """The axes of ``--vary`` arguments, or of a mapping of keys to lists of values (or to a text as behind the ``=``).
+    """Return the axes of ``--vary`` arguments, or of a mapping.
+
+    A mapping has for each key a list of values, or a text as after the ``=``.
 
     Raises
     ------
     BentpipeError
-        An argument makes no sense, a key or a value is there twice.
+        An argument is malformed, or a key or a value is given twice.
     """
     pairs = [*given.items()] if isinstance(given, Mapping) else [_split(argument) for argument in given]
     axes: list[Axis] = []
@@ -84,12 +86,7 @@ def parse_axes(given: Sequence[str] | Mapping[str, Any]) -> tuple[Axis, ...]:
 
 
 def parse_seeds(given: str | Sequence[int]) -> tuple[int, ...]:
-    """Seeds of a text like ``1-5,8``, or as they are.
-
-    Raises
-    ------
-    BentpipeError
-    """
+    """Return the seeds of a text like ``1-5,8``, or the given ones."""
     if isinstance(given, str):
         found: list[int] = []
         for part in given.split(","):
@@ -138,7 +135,7 @@ def _values(key: str, text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return what is between commas, but for those in brackets and quotes."""
+    """Return the texts between commas, except commas in brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in text:
         if quote:
@@ -155,7 +152,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _expanded(key: str, part: str) -> list[str]:
-    """Return the values of a range; what is none is one value."""
+    """Return the values of a range; a text that is no range is one value."""
     match = _RANGE.fullmatch(part)
     if match is None:
         return [part]
@@ -175,7 +172,7 @@ def _number(value: Fraction) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value of Python as ``--set`` has it."""
+    """Return a Python value as ``--set`` writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

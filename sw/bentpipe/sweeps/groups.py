@@ -11,7 +11,7 @@ from bentpipe.results.statistics import Mean, mean_of
 __all__ = ["UNEXPECTED", "RowGroup", "group_rows"]
 
 UNEXPECTED: Final = "unexpected"
-"""The verdict on a run that is done, and isn't what ``[[expect]]`` says; its figures count."""
+"""The verdict on a run that is done, and is not what ``[[expect]]`` says; its figures count."""
 
 _OF_A_RUN: Final = frozenset({"seed", "value", "verdict", "remarks", "seconds", "run"})
 """Columns in which the rows of a group may differ."""
@@ -33,7 +33,7 @@ class RowGroup:
     seeds : tuple[int, ...]
         Of those.
     left_out : int
-        Runs that are not done, whose figures don't count.
+        Runs that are not done, whose figures do not count.
     """
 
     at: dict[str, Any]

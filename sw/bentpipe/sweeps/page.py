@@ -39,7 +39,7 @@ Spec = dict[str, Any]
 def make_sweep_report(
     folder: Path, summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], reports: Collection[str], plots: bool
 ) -> None:
-    """The plot, if it is wanted, and the page, into a folder; parameters as of :func:`sweep_html`."""
+    """Write the plot, if it is wanted, and the page into a folder; parameters as for :func:`sweep_html`."""
     if plots:
         from bentpipe.plots.sweep import write_sweep_plot
 
@@ -54,7 +54,7 @@ def sweep_html(
     reports: Collection[str] | None = None,
     drawn: Sequence[str] = (),
 ) -> str:
-    """Return the page; of a sweep that goes on it loads itself again.
+    """Return the page; that of a running sweep reloads itself.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def sweep_html(
 
 
 def sweep_glance(summary: Mapping[str, Any]) -> str:
-    """Return what a notebook shows of a sweep."""
+    """Return the HTML of a sweep for a notebook."""
     columns, rows = mean_rows(summary)
     return glance(summary["title"], _varied(summary), sweep_verdict(summary), {"Means": (tuple(columns), rows)})
 
 
 def _varied(s: Mapping[str, Any]) -> str:
-    """Return what was varied, in words."""
+    """Return the varied keys and values, in words."""
     parts = [f"{axis['key']}: {', '.join(axis['values'])}" for axis in s["axes"]]
     cases = len({(run["experiment"], run["case"]) for run in s["runs"]})
     parts += [f"{cases} cases"] if cases > 1 and s["id"] != CATALOGUE else []
@@ -143,7 +143,10 @@ def _experiments(s: Mapping[str, Any], led: Mapping[str, str]) -> str:
 
 
 def _figures(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Spec]:
-    """Figures over what is varied: mean, interval, each seed; those that are the same everywhere are left out."""
+    """Return the figures over the varied key: mean, interval, each seed.
+
+    Figures that are the same everywhere are left out.
+    """
     over, label = swept_over(s, rows)
     if over is None:
         return {}
@@ -213,7 +216,10 @@ def _drawn(figures: Mapping[str, Spec]) -> str:
 
 
 def _bars(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], led: Mapping[str, str]) -> str:
-    """Where nothing that is varied is a number: a bar for each place, with its interval; a link where it is one run."""
+    """Return the bars of a sweep that varies no number: one for each place, with its interval.
+
+    The name is a link if the place has one run.
+    """
     at = places(s, rows, "aggregate_goodput", None)
     if not at or len(at) > MOST_NAMES:
         return ""
@@ -251,7 +257,7 @@ def _published(s: Mapping[str, Any]) -> str:
 
 
 def _expected(s: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what runs were to come to; of many those that don't first."""
+    """Return the expectations on runs; of many, those that do not hold come first."""
     named = [row | {"case": run["folder"].rpartition("/")[2]} for run in s["runs"] for row in run["expected"]]
     return sorted(named, key=lambda row: row["holds"] is not False)
 

@@ -144,12 +144,12 @@ def plan_sweep(
     cases : Sequence[str]
         These only; empty: all that there are.
     duration_ps, quick
-        As of :func:`~bentpipe.experiment.load.load`.
+        As for :func:`~bentpipe.experiment.load.load`.
 
     Raises
     ------
     BentpipeError, ConfigError
-        Any of the runs can't be, or there are too many.
+        Any of the runs cannot be, or there are too many.
     """
     given = {SHORTHANDS.get(key, key) for key in (setting.partition("=")[0].strip() for setting in settings)}
     for axis in axes:
@@ -192,7 +192,8 @@ def plan_catalogue(
     *,
     quick: bool = False,
 ) -> Plan:
-    """Experiments of the catalogue, each with all its cases; ``quick`` shortens those that declare a shorter run."""
+    """Plan experiments of the catalogue, each with all its cases; ``quick`` shortens those that declare a shorter
+    run."""
     runs: list[PlannedRun] = []
     for name in names:
         short = quick and load(name, settings).quick_ps is not None
@@ -237,7 +238,7 @@ def _command(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the experiments of a sweep; members as the parameters of :func:`plan_sweep`."""
+    """A reader of a sweep's experiments; members are as the parameters of :func:`plan_sweep`."""
 
     name: str
     settings: tuple[str, ...]

@@ -20,14 +20,14 @@ from bentpipe.sweeps.plan import Plan, PlannedRun
 __all__ = ["FIRST_SEEDS", "Precision", "parse_precision", "run_until_precise"]
 
 FIRST_SEEDS: Final = (1, 2, 3, 4, 5)
-"""Of the first round, unless they are given: with fewer the spread is hardly known."""
+"""Seeds of the first round, unless given: with fewer the spread is hardly known."""
 
 _TEXT: Final = re.compile(r"\s*(\S+)\s*:\s*(\d+\.?\d*(?:[eE]-?\d+)?)\s*(%?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How narrow an interval is to be.
+    """The wanted precision of a figure.
 
     Members
     -------
@@ -35,7 +35,7 @@ class Precision:
     share : float
         Half the width of the 95 % interval, as a share of the mean.
     most : int
-        Seeds of a point.
+        Most seeds of a point.
     """
 
     metric: str
@@ -62,7 +62,7 @@ def parse_precision(text: str, most: int) -> Precision:
 
 
 def run_until_precise(plan: Plan, precision: Precision, run: Callable[[Plan], dict[str, Any]]) -> dict[str, Any]:
-    """Run rounds of a sweep until each point is precise enough or can't be.
+    """Run rounds of a sweep until each point is precise enough or cannot be.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def run_until_precise(plan: Plan, precision: Precision, run: Callable[[Plan], di
 
 
 def _point(entry: Mapping[str, Any], precision: Precision) -> dict[str, Any]:
-    """Return what is known of a point: an entry of ``means``."""
+    """Return the present figures of a point: an entry of ``means``."""
     figure = entry["metrics"].get(precision.metric)
     count = len(entry["seeds"])
     reached = needed = None
@@ -138,7 +138,7 @@ def _in_order(
 
 
 def _key(at: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:
-    """Return what tells a point from others: its case and values, numbers as numbers."""
+    """Return the key of a point: its case and values, numbers as numbers."""
     own = [(name, at[name]) for name in names if name not in ("experiment", "at", "curve")]
     return tuple((name, _number(value)) for name, value in own)
 
@@ -151,7 +151,8 @@ def _number(value: Any) -> Any:
 
 
 def _said(points: list[dict[str, Any]], precision: Precision, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what goes into ``result.json``: the points, and a remark on those that are not precise enough."""
+    """Return the part of ``result.json`` about precision: the points, and a remark on those that are not precise
+    enough."""
     label = label_of(precision.metric)
     remarks = list(summary.get("remarks", ()))
     missed = [point for point in points if not point["met"]]

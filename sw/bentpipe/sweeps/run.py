@@ -49,8 +49,9 @@ Told = Callable[[int, int, int], None]
 
 @contextmanager
 def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> Iterator[RunFolder]:
-    """The folder of a sweep, held: a new one, or that of an earlier sweep of the same experiment and version, whose
-    runs stay.
+    """Yield the folder of a sweep, new or existing, held within the context.
+
+    An existing one is of an earlier sweep of the same experiment and version; its runs stay.
 
     Parameters
     ----------
@@ -58,12 +59,12 @@ def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> It
     path : Path, optional
         ``runs/ID-1``, ``-2``, … if not given.
     force : bool
-        Replace what is there.
+        Replace existing contents.
 
     Raises
     ------
     BentpipeError
-        It can't be had, or has something else in it.
+        The folder is in use, cannot be made, or has other contents.
     """
     if path is None:
         held = RunFolder.claim_next(Path("runs"), plan.id)
@@ -78,7 +79,7 @@ def claim_sweep(plan: Plan, path: Path | None = None, force: bool = False) -> It
 
 
 def _check_same(plan: Plan, path: Path) -> None:
-    """The folder is of a sweep that this one goes on with."""
+    """Check that the folder is of a sweep that this one continues."""
     before = read_above(path)
     again = "give another --out, or --force to replace it"
     if before.get("kind") != "sweep":
@@ -100,32 +101,32 @@ def run_sweep(
     opened_at: Callable[[str], None] | None = None,
     plots: bool = True,
 ) -> dict[str, Any]:
-    """Do what is left of a sweep, and sum up all of it.
+    """Perform the remaining runs of a sweep, and return the summary of all.
 
     Parameters
     ----------
     plan : Plan
     folder : RunFolder
-        As of :func:`claim_sweep`.
+        From :func:`claim_sweep`.
     workers, cluster, dashboard
-        As of :func:`~bentpipe.sweeps.cluster.opened`; nothing is opened where nothing is left.
+        As for :func:`~bentpipe.sweeps.cluster.opened`; nothing is opened if no run remains.
     told : callable, optional
-        Before the first run and after each.
+        Called before the first run and after each.
     opened_at : callable, optional
-        Gets the address of the dashboard, once.
+        Called once with the address of the dashboard.
     plots : bool
-        Have ``overview.svg``, ``.png`` and ``.pdf`` made.
+        Write ``overview.svg``, ``.png`` and ``.pdf``.
 
     Returns
     -------
     dict
-        What is in ``result.json``. Its ``status`` is "done", "interrupted" (a signal; what is done is kept, and is not
-        done again) or "failed" (some runs did; the others are whole).
+        The contents of ``result.json``. Its ``status`` is "done", "interrupted" (by a signal; completed runs are kept,
+        and not repeated) or "failed" (some runs failed; the others are complete).
 
     Raises
     ------
     BentpipeError, OSError
-        The cluster can't be had or went away, a disk is full. What is done is kept.
+        The cluster is unavailable or went away, or a disk is full. Completed runs are kept.
     """
     sweep = _Sweep(plan, folder, plots)
     try:
@@ -161,8 +162,10 @@ def run_sweep(
 def run_precisely(
     plan: Plan, folder: RunFolder, precision: Precision, *, plots: bool = True, **options: Any
 ) -> dict[str, Any]:
-    """Do what is left of a sweep, add seeds until the interval of a figure is narrow enough or can't be, and sum up all
-    of it. Options, result and errors as of :func:`run_sweep`.
+    """Perform the remaining runs of a sweep, add seeds until an interval is narrow enough, and return the summary of
+    all.
+
+    It ends too if the interval cannot become narrow enough. Options, result and errors are as for :func:`run_sweep`.
     """
     summary = run_until_precise(plan, precision, lambda each: run_sweep(each, folder, plots=plots, **options))
     _write_summary(folder, summary, read_table(folder.path).to_pylist(), plots)
@@ -186,7 +189,7 @@ def sum_up_again(folder: RunFolder) -> dict[str, Any]:
 
 
 def _jobs(left: Sequence[PlannedRun], plan: Plan, folder: RunFolder) -> list[Job]:
-    """Return what goes to workers, what takes longest first, as far as one can tell."""
+    """Return the jobs for workers, the longest first, as far as that is known."""
     token = secrets.token_hex(8)
     (folder.work / TOKEN).write_text(token)
     path, work = folder.path.resolve(), folder.work.resolve()
@@ -229,7 +232,7 @@ class _Sweep:
                 self.results.add(name, read_above(folder.path / name))
 
     def begin(self) -> None:
-        """From now on there is a folder, whose report says what is done so far."""
+        """Begin the sweep: from now on its folder exists, and its report shows the progress."""
         self._folder.begin()
         for name in PLOTS:
             (self._folder.path / name).unlink(missing_ok=True)  # of fewer runs
@@ -238,11 +241,11 @@ class _Sweep:
         self._keep()
 
     def left(self) -> list[PlannedRun]:
-        """Return what has not ended."""
+        """Return the runs that have not ended."""
         return [planned for name, planned in self._planned.items() if self.results.runs[name]["status"] == LEFT]
 
     def took(self, outcome: Outcome | Failure) -> None:
-        """A worker has said what came of a run."""
+        """Handle the outcome of a run that a worker reports."""
         name = f"{RUNS}/{outcome.name}"
         if isinstance(outcome, Failure):
             self.results.fail(name, outcome.reason)
@@ -287,7 +290,7 @@ def _write_summary(folder: RunFolder, summary: dict[str, Any], rows: Sequence[Ma
 
 
 def _head(plan: Plan) -> dict[str, Any]:
-    """Return what ``result.json`` says before any run has ended."""
+    """Return the contents of ``result.json`` before any run has ended."""
     axes = [{"key": axis.key, "values": axis.values, "at": axis.numbers, "unit": axis.unit,
              "words": key_in_words(axis.key, axis.unit)} for axis in plan.axes]  # fmt: skip
     over = {p.experiment.id: [plain(row) for row in p.experiment.over_cases] for p in plan.runs}

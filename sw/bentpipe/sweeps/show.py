@@ -39,7 +39,7 @@ HEADS: Final = {
 
 
 def _with_interval(name: str, figure: Mapping[str, Any] | None) -> str:
-    """``54.105 ± 0.210``."""
+    """Return a mean with its interval as ``54.105 ± 0.210``."""
     if figure is None:
         return "-"
     known = metric_of(name)
@@ -59,7 +59,7 @@ def _together(metrics: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def mean_rows(summary: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Columns and rows: what is varied, the seeds counted, the mean of each figure with its interval."""
+    """Return columns and rows: varied keys, the number of runs, the mean of each figure with its interval."""
     asked = summary.get("metrics") or SHOWN
     shown = [m for m in asked if any(m in entry["metrics"] for entry in summary["means"])]
     if not summary.get("metrics") and all(_together(entry["metrics"]) for entry in summary["means"]):
@@ -86,7 +86,7 @@ PUBLISHED_COLUMNS: Final = (
 
 
 def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Published figures beside the means of ours."""
+    """Return published figures beside the means of ours."""
     table = []
     for row in rows:
         remarks = [*(["predicted"] if row["ratio"] is not None and row["measured"] is None else []), *row["remarks"]]
@@ -116,7 +116,7 @@ def _head(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_sweep(console: Console, summary: Mapping[str, Any]) -> None:
-    """Means over seeds, published figures beside them, runs that failed."""
+    """Print means over seeds, published figures beside them, and runs that failed."""
     _head(console, summary)
     columns, rows = mean_rows(summary)
     left = columns.index("runs")
@@ -133,8 +133,11 @@ CATALOGUE_COLUMNS: Final = (
 
 
 def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Return a row for each experiment: its verdict, how many published figures ours stand beside and how far off they
-    are, how many of its expectations and of theory's predictions hold, the real time of its runs."""
+    """Return a row for each experiment.
+
+    It has the verdict, the number of compared published figures and their error, the expectations and predictions of
+    theory that hold, and the real time of its runs.
+    """
     table = []
     for name in dict.fromkeys(run["experiment"] for run in summary["runs"]):
         runs = [run for run in summary["runs"] if run["experiment"] == name]
@@ -169,12 +172,12 @@ def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def print_any(console: Console, summary: Mapping[str, Any]) -> None:
-    """A sweep of one experiment, or of the catalogue."""
+    """Print a sweep of one experiment, or of the catalogue."""
     (print_catalogue if summary["id"] == CATALOGUE else print_sweep)(console, summary)
 
 
 def print_catalogue(console: Console, summary: Mapping[str, Any]) -> None:
-    """A line for each experiment, published figures beside ours, runs that failed."""
+    """Print a line for each experiment, published figures beside ours, and runs that failed."""
     _head(console, summary)
     shown = [0, *range(3, len(CATALOGUE_COLUMNS))]  # what it is has no room here
     columns, *rows = ([row[k] for k in shown] for row in (CATALOGUE_COLUMNS, *catalogue_rows(summary)))

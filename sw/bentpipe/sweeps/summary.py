@@ -1,4 +1,4 @@
-"""What the runs of a sweep came to: the rows of its table, means over seeds, published figures beside them."""
+"""The summary of a sweep: the rows of its table, means over seeds, published figures beside them."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Results:
 
     @property
     def ended(self) -> int:
-        """How many runs have."""
+        """The number of runs that have ended."""
         return sum(run["status"] != LEFT for run in self.runs.values())
 
     def add(self, folder: str, summary: Mapping[str, Any], worker: str | None = None) -> None:
-        """A run has this ``result.json``; the worker that ran it, if that was this time."""
+        """Add a run's ``result.json``, with the worker that ran it if it was run this time."""
         run = self.runs[folder]
         run |= {
             "status": summary["status"],
@@ -106,7 +106,7 @@ class Results:
         self._changes = changes if self._changes is None else [c for c in self._changes if c in changes]
 
     def fail(self, folder: str, reason: str) -> None:
-        """A run broke off without a result."""
+        """Record that a run ended without a result."""
         run = self.runs[folder]
         run |= {"status": "failed", "reason": reason}
         tail = {"verdict": "failed", "remarks": reason, "seconds": None, "run": folder}
@@ -114,11 +114,11 @@ class Results:
         self._rows[folder] = [{**row_head(self.axes, run), **none, **tail}]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Of the table (:mod:`bentpipe.sweeps.table`), in the order of the plan."""
+        """Return the rows of the table (:mod:`bentpipe.sweeps.table`), in the order of the plan."""
         return [row for folder in self.runs for row in self._rows.get(folder, ())]
 
     def verdict(self) -> tuple[str, str | None]:
-        """Status and reason of the sweep when no run is left."""
+        """Return status and reason of the sweep when no run is left."""
         bad = [run for run in self.runs.values() if run["status"] != "done"]
         if not bad:
             return "done", None
@@ -126,7 +126,7 @@ class Results:
         return "failed", f"{len(bad)} of {len(self.runs)} runs failed, {name}: {bad[0]['reason']}"
 
     def summary(self, status: str, reason: str | None, time: Mapping[str, Any]) -> dict[str, Any]:
-        """``result.json`` as of now."""
+        """Return the present ``result.json``."""
         runs = [*self.runs.values()]
         found = {
             **self._head,
@@ -174,13 +174,13 @@ class Results:
 
 
 def _published_row(same: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
-    """One published row beside the mean of some runs."""
+    """Return one published row beside the mean of some runs."""
     at, row = same[0]
     remarks = [*dict.fromkeys(remark for _, each in same for remark in each["remarks"])]
     ours = [each["ours"] for _, each in same if each["ours"] is not None]
     mean = mean_of(ours) if ours else None
     reference = row["measured"] if row["measured"] is not None else row["predicted"]
-    several = len(ours) > 1 or row["ratio"] is not None  # one run is held against the average of the same trials alone
+    several = len(ours) > 1 or row["ratio"] is not None  # one run is compared with the average of the same trials alone
     compared = reference and several and not NOT_COMPARED.intersection(remarks)
     value = None if mean is None else mean.most if row.get("over") == "best" else mean.mean
     return {
@@ -218,7 +218,7 @@ def _theory(summary: Mapping[str, Any]) -> dict[str, int] | None:
 
 
 def _remarks(summary: Mapping[str, Any]) -> list[str]:
-    """Return what stands between a run and the published one."""
+    """Return the differences between a run and the published one."""
     sizes = {flow["name"]: flow["size"] for flow in summary["resolved"]["flows"]}
     left = any(flow["octets_delivered"] < (sizes.get(flow["name"]) or 0) for flow in summary["flows"])
     states = {

@@ -46,7 +46,7 @@ __all__ = [
 TABLE: Final = "table.parquet"
 
 _NOT_FIGURES: Final = frozenset({"goodput_bps"})
-"""Of a flow's row: it is there as ``goodput``."""
+"""Columns of a flow's row that are no figures: this one is there as ``goodput``."""
 
 
 _LISTED: Final = "`bentpipe help metrics` lists them"
@@ -55,7 +55,7 @@ _SHOWN: Final = 12
 
 
 def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what all rows of a run begin with.
+    """Return the first columns, which all rows of a run share.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def row_head(axes: Sequence[Axis], run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bare(axis: Axis) -> bool:
-    """All values are numbers without a unit."""
+    """Return whether all values are numbers without a unit."""
     return axis.numbers is not None and not axis.unit and not any(set("\"'") & set(text) for text in axis.values)
 
 
 def figures_of(summary: Mapping[str, Any]) -> dict[tuple[str, str], float | None]:
-    """All figures of a run by what they are of ("": the run; a flow, VC or port) and name.
+    """Return all figures of a run by their object ("" for the run; a flow, VC or port) and name.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def make_table(axes: Sequence[Axis], rows: Iterable[Mapping[str, Any]]) -> pa.Ta
 
 
 def read_table(folder: Path) -> pa.Table:
-    """Return the table of a sweep's folder; errors as of :func:`~bentpipe.results.files.read_parquet`."""
+    """Return the table of a sweep's folder; errors as for :func:`~bentpipe.results.files.read_parquet`."""
     return read_parquet(folder / TABLE)
 
 
 def check_metrics(names: Sequence[str], table: pa.Table) -> None:
-    """Raises :class:`BentpipeError` if a name is no figure in the table."""
+    """Raise :class:`BentpipeError` if a name is no figure in the table."""
     columns = ("flow", "vc", "port", "metric")
     rows = zip(*(table[name].to_pylist() for name in columns), strict=True)
     known = dict.fromkeys(metric_name(dict(zip(columns, row, strict=True))) for row in rows if row[-1])
@@ -125,13 +125,9 @@ def check_metrics(names: Sequence[str], table: pa.Table) -> None:
 
 
 def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> tuple[str, ...]:
-    """Return the names of figures of these experiments' runs that are asked for, each once; in a pattern ``*`` is any
-    text, ``?`` any character.
+    """Return the names of figures of these experiments' runs that are asked for, each once.
 
-    Raises
-    ------
-    BentpipeError
-        No run can have such a figure.
+    In a pattern ``*`` is any text, ``?`` any character.
     """
     if not names:
         return ()
@@ -150,7 +146,7 @@ def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> 
 
 
 def _has(experiment: Experiment) -> list[str]:
-    """Return what an experiment has of that which figures need."""
+    """Return the features of an experiment that some figures need."""
     return [*(["splitting"] if experiment.splitting else []), *(["losses"] if experiment.record.losses else [])]
 
 
@@ -177,7 +173,7 @@ def _check(names: Sequence[str], known: Collection[str]) -> None:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """As Parquet."""
+    """Write the table as Parquet."""
     import pyarrow.parquet as pq
 
     with path.open("wb") as file:

@@ -1,5 +1,7 @@
-"""What a worker does: one run, into its folder. A worker imports this module before anything else of bentpipe's, so
-that the hosts are compiled before they are imported."""
+"""The task of a worker: one run, into its folder.
+
+A worker imports this module before anything else of bentpipe, so that the hosts are compiled before they are imported.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a worker says of a run that has ended.
+    """A worker's report of a run that has ended.
 
     Members
     -------
@@ -83,9 +85,9 @@ class Outcome:
     worker : str
         Host and process.
     seconds : float
-        From the first to the last of it.
+        Elapsed time of the run.
     packed : bytes | None
-        The run folder, of a worker that doesn't see the sweep's folder.
+        The run folder, if the worker has no access to the sweep's folder.
     """
 
     name: str
@@ -95,13 +97,14 @@ class Outcome:
 
 
 def dask_setup(worker: Any) -> None:
-    """Called by Dask in each worker of a local cluster: Ctrl-C is for who began the sweep."""
+    """Ignore Ctrl-C in a worker of a local cluster, where Dask calls this: it is for the process that began the
+    sweep."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def work(job: Job) -> Outcome:
-    """Run it, unless that was done meanwhile.
+    """Perform a run, unless it was done meanwhile, and return its outcome.
 
     Raises
     ------
@@ -159,7 +162,7 @@ def _perform(experiment: Experiment, job: Job, path: Path) -> None:
 
 
 def _goes_on(job: Job, path: Path) -> bool:
-    """Go on from the state that a run left that was cut off; False if there is none that can be gone on from."""
+    """Continue a run that was cut off from the state that it left; return False if there is no usable state."""
     from bentpipe.experiment.run.perform import resume
     from bentpipe.report.places import in_sweep
     from bentpipe.results.folder import STATE, RunFolder
@@ -177,7 +180,7 @@ def _goes_on(job: Job, path: Path) -> bool:
 
 
 def is_done(path: Path, held: bool = False) -> bool:
-    """Return whether a run folder has a whole run in it; ``held`` by who asks."""
+    """Return whether a run folder holds a complete run; ``held``: the caller holds the folder."""
     from bentpipe.results.folder import read_above
 
     try:

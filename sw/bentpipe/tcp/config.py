@@ -182,7 +182,7 @@ SETTINGS: Final[list[Setting]] = [
 
 
 class _Checked:
-    """What a :class:`TcpConfig` does beside holding its fields."""
+    """The methods of :class:`TcpConfig`, beside its fields."""
 
     if TYPE_CHECKING:
 
@@ -211,7 +211,7 @@ class _Checked:
         Raises
         ------
         ValueError
-            Some of them don't go together.
+            Some of them do not go together.
         """
         made = object.__new__(cls)
         for setting in SETTINGS:

@@ -81,11 +81,11 @@ class Connection:
     ideal : bool
         The timers are exact ones: no ticks.
     timed : bool
-        Some timer isn't of the host's ticks.
+        Some timer is not of the host's ticks.
     receiving : bool
         The application still takes data: it has not called :meth:`close`.
     error : str
-        Why the connection ended before its time; empty if it didn't.
+        Why the connection ended before its time; empty if it did not.
     """
 
     def __init__(self, config: TcpConfig, mss: int, iss: int, clock: int = 0, trace: Trace | None = None) -> None:
@@ -148,7 +148,7 @@ class Connection:
         self.sender.trace = trace
 
     def write(self, octets: int, now: int) -> None:
-        """The application writes ``octets`` of the stream, waiting while the send buffer is full."""
+        """Write ``octets`` of the stream for the application; they wait while the send buffer is full."""
         if self.closing:
             raise ValueError("the connection is closed for writing")
         self.timers.at(now)
@@ -157,7 +157,7 @@ class Connection:
             self._output(False)
 
     def discard_unsent(self, keep: int, now: int) -> None:
-        """The application gives up all but ``keep`` octets of what waits to be written."""
+        """Discard all but ``keep`` octets of what the application has written and the send buffer has not taken."""
         self.timers.at(now)
         if self.sender.write_pending > keep:
             self.sender.write_pending = keep
@@ -166,7 +166,10 @@ class Connection:
                 self._output(False)
 
     def read(self, octets: int, now: int) -> int:
-        """Return the application reads at most ``octets``; how many it got. The opened window may send an ACK."""
+        """Read at most ``octets`` for the application, and return how many it got.
+
+        The opened window may send an ACK.
+        """
         self.timers.at(now)
         receiver = self.receiver
         taken = octets if octets < receiver.unread else receiver.unread
@@ -176,14 +179,14 @@ class Connection:
         return taken
 
     def close(self, now: int) -> None:
-        """The application is done, with reading too: new data is answered by a RST (RFC 1122 4.2.2.13)."""
+        """Close both directions for the application: new data is answered by a RST (RFC 1122 4.2.2.13)."""
         self.receiving = False
         self.shutdown(now)
         if self.state == FIN_WAIT_2 and self.timers.wait == 0:
             self._await_fin()
 
     def shutdown(self, now: int) -> None:
-        """The application writes no more: a FIN follows the last octet written. It still reads."""
+        """End writing: a FIN follows the last octet written. The application may still read."""
         self.timers.at(now)
         if self.closing:
             return
@@ -203,7 +206,7 @@ class Connection:
         self._closed("aborted")
 
     def quench(self) -> None:
-        """The interface queue refused a segment (ENOBUFS, ``tcp_quench``)."""
+        """Handle a segment that the interface queue refused (ENOBUFS, ``tcp_quench``)."""
         self.quenches += 1
         if self.config.habit_quench:
             self.sender.growth.cwnd = self.sender.maxseg
@@ -211,14 +214,14 @@ class Connection:
     # ---- timers ----
 
     def fast_tick(self, now: int) -> None:
-        """BSD's fast timer: send the ACK that was delayed."""
+        """Handle BSD's fast timer: send the ACK that was delayed."""
         if self.receiver.delack:
             self.timers.now = now
             self.receiver.ack_now = True
             self._output(False)
 
     def slow_tick(self, tick: int, now: int) -> None:
-        """BSD's slow timer: tick number ``tick`` of the host."""
+        """Handle BSD's slow timer: tick number ``tick`` of the host."""
         timers = self.timers
         timers.now = now
         timers.clock = tick
@@ -236,11 +239,11 @@ class Connection:
             self._wait_timeout()
 
     def next_tick(self) -> int:
-        """In which slow tick of the host something is due, 0 if in none: those before may be left out."""
+        """Return the host's slow tick in which something is due, or 0: ticks before it may be left out."""
         return self.timers.next_tick()
 
     def next_timer(self) -> int:
-        """When :meth:`expire` is to be called (ps), 0 if never."""
+        """Return the time at which :meth:`expire` is to be called (ps), 0 if never."""
         return self.timers.next_due()
 
     def expire(self, now: int) -> None:
@@ -302,11 +305,11 @@ class Connection:
             timers.keep = 0
 
     def _await_fin(self) -> None:
-        """FIN_WAIT_2 of an application that is done: the peer's FIN is not waited for for ever (4.4BSD)."""
+        """Limit the wait for the peer's FIN, in FIN_WAIT_2 of an application that is done (4.4BSD)."""
         self.timers.wait = self.timers.clock + _MAX_IDLE_S * self.timers.per_second
 
     def _wait_timeout(self) -> None:
-        """TIME_WAIT is over, or the peer may have gone in FIN_WAIT_2 (``tcp_timers``, TCPT_2MSL)."""
+        """End TIME_WAIT, or give up a silent peer in FIN_WAIT_2 (``tcp_timers``, TCPT_2MSL)."""
         timers = self.timers
         if self.state == TIME_WAIT:
             self._closed("")
@@ -337,7 +340,7 @@ class Connection:
     # ---- input ----
 
     def receive(self, segment: Segment, now: int) -> None:
-        """A segment arrived whose checksums are right."""
+        """Process a segment whose checksums are right (``tcp_input``)."""
         timers = self.timers
         timers.at(now)
         self.last_receive = timers.clock
@@ -386,8 +389,10 @@ class Connection:
             self._receive_acceptable(segment)
 
     def _acceptable(self, segment: Segment) -> bool:
-        """Trim a segment to what is new and in the window (left in the receiver); False if nothing more is to be done
-        with it."""
+        """Trim a segment to what is new and in the window (left in the receiver).
+
+        Return False if nothing more is to be done with it.
+        """
         sender = self.sender
         receiver = self.receiver
         options = segment.options
@@ -437,7 +442,7 @@ class Connection:
         return False
 
     def _receive_acceptable(self, segment: Segment) -> None:
-        """ACK, window, data and FIN of a segment, in this order (RFC 793 section 3.9)."""
+        """Process ACK, window, data and FIN of a segment, in this order (RFC 793 section 3.9)."""
         sender = self.sender
         receiver = self.receiver
         seq = receiver.seg_seq
@@ -531,12 +536,12 @@ class Connection:
     # ---- states ----
 
     def _limit_setup(self) -> None:
-        """The handshake begins, and may take so long."""
+        """Set the time limit of the handshake, which begins."""
         seconds = _SETUP_BSD_S if self.config.habit_setup_75_s else _SETUP_S
         self.timers.keep = self.timers.clock + seconds * self.timers.per_second
 
     def _established(self) -> None:
-        """Our SYN is acknowledged, and we have the peer's."""
+        """Enter ESTABLISHED: our SYN is acknowledged, and we have the peer's."""
         timers = self.timers
         sender = self.sender
         self.established_ps = timers.now
@@ -549,7 +554,7 @@ class Connection:
         self._finish_stream()
 
     def _finish_stream(self) -> None:
-        """A FIN is to follow, once all is in the send buffer that the application wrote before it closed."""
+        """Request a FIN, once all that the application wrote before it closed is in the send buffer."""
         sender = self.sender
         if self.closing and not sender.fin_wanted and sender.write_pending == 0:
             if self.state == ESTABLISHED:
@@ -588,7 +593,7 @@ class Connection:
         self.timers.wait = self.timers.clock + self.timers.ticks(2 * self.config.msl_ps)
 
     def _relisten(self) -> None:
-        """A reset of a half-open connection that a listener took: listen again."""
+        """Listen again, after a reset of a half-open connection that a listener took."""
         self.state = LISTEN
         self.timers.stop()
         self.handshake.forget()

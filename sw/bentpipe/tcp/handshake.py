@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["Handshake"]
 
 _DEFAULT_MSS: Final = 536
-"""Of a peer that gives none (RFC 1122 4.2.2.6)."""
+"""MSS of a peer that gives none (RFC 1122 4.2.2.6)."""
 _LEAST_MSS: Final = 32
 """A smaller one counts as this (4.4BSD ``tcp_mss``): so a segment with options has room for data."""
 
 
 @final
 class Handshake:
-    """Offers what the settings say, and sets sender and receiver up by what both ends offered.
+    """The handshake: it offers the options of the settings, and sets up sender and receiver by what both ends offered.
 
     Members
     -------
@@ -59,7 +59,7 @@ class Handshake:
         sender.send_syn(Segment(sender.iss & MASK32, ack, flags, window, 0, -1, options))
 
     def take(self, segment: Segment) -> None:
-        """The peer's SYN: its sequence number and options."""
+        """Take sequence number and options from the peer's SYN."""
         sender = self.sender
         receiver = self.receiver
         config = self.config
@@ -91,7 +91,7 @@ class Handshake:
         sender.snd_wl1 = segment.seq
 
     def forget(self) -> None:
-        """The peer went away before the handshake was over: nothing of it is kept."""
+        """Forget all of a peer that went away before the handshake was complete."""
         self.scales = False
         self.sender.forget_peer(self.config)
         self.receiver.forget_peer()

@@ -1,4 +1,4 @@
-"""What has arrived out of order, as ranges; the SACK blocks that report it."""
+"""Data that arrived out of order, as ranges, and the SACK blocks that report it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reassembly:
         recent[low] = high
 
     def advance(self, expected: int) -> int:
-        """In-order data reached ``expected``: drop what that covers; the new next expected number."""
+        """Drop what is below ``expected``, up to which data is in order; return the new next expected number."""
         starts = self.starts
         ends = self.ends
         count = 0
@@ -64,7 +64,7 @@ class Reassembly:
         return expected
 
     def blocks(self, limit: int) -> list[tuple[int, int]]:
-        """At most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
+        """Return at most ``limit`` ranges, that of the most recent arrival first (RFC 2018 section 4)."""
         found: list[tuple[int, int]] = []
         for block in reversed(self._recent.items()):
             found.append(block)

@@ -19,7 +19,7 @@ _HALF32 = 1 << 31
 
 @final
 class Receiver:
-    """What arrives.
+    """The receiving half of a connection.
 
     Members
     -------
@@ -28,17 +28,17 @@ class Receiver:
     rcv_base : int
         Sequence number of the stream's first octet; 0 before the peer's SYN.
     rcv_adv : int
-        The right edge of the window that was promised.
+        Right edge of the advertised window.
     unread : int
-        Octets received in order that the application hasn't read (``auto_read`` false).
+        Octets received in order that the application has not read (``auto_read`` false).
     auto_read : bool
-        The application reads whatever arrives at once, as a sink does.
+        The application reads all data as soon as they arrive, as a sink does.
     fin_received : bool
         The stream is complete.
     ack_now, delack : bool
-        An ACK is to go at once; one waits for the timer.
+        An ACK must be sent at once; an ACK waits for the timer.
     seg_seq, seg_length, seg_flags : int
-        Of the segment that :meth:`trim` had last, what is new and in the window.
+        The part of the segment last given to :meth:`trim` that is new and in the window.
     """
 
     def __init__(self, config: TcpConfig, mss: int, timers: Timers) -> None:
@@ -76,14 +76,14 @@ class Receiver:
         self.delivered_ps: int = -1
 
     def start(self, irs: int) -> None:
-        """The peer's SYN has this sequence number."""
+        """Set the sequence numbers from the peer's SYN."""
         self.rcv_base = irs + 1
         self.rcv_nxt = irs + 1
         self.rcv_adv = irs + 1
         self.last_ack_sent = irs + 1
 
     def forget_peer(self) -> None:
-        """The peer whose SYN came is gone; another one may send its own."""
+        """Forget the peer that sent a SYN and is gone; another peer may send its own."""
         self.rcv_nxt = 0
         self.rcv_base = 0
         self.rcv_adv = 0
@@ -111,14 +111,15 @@ class Receiver:
     # ---- the window ----
 
     def space(self) -> int:
-        """Octets of window from ``rcv_nxt`` on: what is free, or was promised."""
+        """Return the octets of window from ``rcv_nxt`` on: the free ones, or those already advertised if they are
+        more."""
         window = self.rcv_hiwat - self.unread
         if self.rcv_adv - self.rcv_nxt > window:
             window = self.rcv_adv - self.rcv_nxt
         return window if window > 0 else 0
 
     def update_due(self) -> bool:
-        """The window has opened so far that the peer is to know."""
+        """Return whether the window has opened so far that the peer must be told."""
         window = self.rcv_hiwat - self.unread
         if window > self.rcv_max_window:
             window = self.rcv_max_window
@@ -127,7 +128,7 @@ class Receiver:
         return window - (self.rcv_adv - self.rcv_nxt) >= self.update_at
 
     def advertise(self) -> int:
-        """Return the window to advertise, as it goes into the header; remembers the promise."""
+        """Return the window to advertise, in the header's form, and remember it."""
         space = self.rcv_hiwat - self.unread
         if space < self.rcv_hiwat >> 2 and space < self.mss:
             space = 0
@@ -154,14 +155,14 @@ class Receiver:
     # ---- acknowledging ----
 
     def acknowledged(self) -> None:
-        """A segment went out, and all have the number of the octet that is expected next."""
+        """Note that a segment was sent, which acknowledges all data received in order."""
         self.last_ack_sent = self.rcv_nxt
         self.ack_now = False
         self.delack = False
         self.timers.delack = 0
 
     def acknowledge_data(self) -> None:
-        """Data came in order: by the ACK policy."""
+        """Acknowledge data that arrived in order, by the ACK policy."""
         if self.each or (self.delack and self.every_second):
             self.ack_now = True
         if not self.each and not self.delack:
@@ -172,7 +173,8 @@ class Receiver:
     # ---- segments ----
 
     def next_in_order(self, length: int) -> bool:
-        """The common case: the next ``length`` octets, nothing missing. False, and nothing done, if it isn't that."""
+        """Accept the next ``length`` octets, the common case; return False, and do nothing, if there are gaps or no
+        room."""
         window = self.rcv_hiwat - self.unread
         if length > window or self.fin_seq >= 0 or self.reassembly.starts:
             return False
@@ -190,7 +192,7 @@ class Receiver:
         return seq == self.rcv_nxt or self.rcv_nxt < seq < self.rcv_nxt + self.space()
 
     def is_old(self, options: Options) -> bool:
-        """The timestamp is older than the last one in order: PAWS (RFC 1323 section 4)."""
+        """Return whether the timestamp is older than the last one in order: PAWS (RFC 1323 section 4)."""
         if (options.ts_value - self.ts_recent) & MASK32 < _HALF32:
             return False
         self.duplicates += 1
@@ -217,7 +219,7 @@ class Receiver:
         self.seg_flags = flags
 
     def trim_beyond(self) -> bool:
-        """Cut off what is beyond the window. False if nothing is left, and it wasn't a window probe."""
+        """Cut off what is beyond the window; return False if nothing is left, and it was no window probe."""
         window = self.space()
         length = self.seg_length
         todrop = self.seg_seq + length - (self.rcv_nxt + window)
@@ -233,12 +235,15 @@ class Receiver:
         return True
 
     def note_timestamp(self, options: Options) -> None:
-        """The timestamp to echo: that of the first segment not acknowledged yet (RFC 1323 section 3.4)."""
+        """Keep the timestamp to echo: that of the first segment not acknowledged yet (RFC 1323 section 3.4)."""
         if self.seg_seq <= self.last_ack_sent <= self.seg_seq + self.seg_length:
             self.ts_recent = options.ts_value
 
     def take(self, delays: bool) -> bool:
-        """Take data and FIN of the trimmed segment; ``delays``: an ACK in order may wait. True at the stream's end."""
+        """Take data and FIN of the trimmed segment; return True at the stream's end.
+
+        ``delays``: an ACK of data in order may wait.
+        """
         seq = self.seg_seq
         length = self.seg_length
         flags = self.seg_flags

@@ -33,8 +33,8 @@ class RetransmissionTimeout:
     In ticks (``ideal`` false) it is ``tcp_xmit_timer`` and the back-off of 4.4BSD-Lite2, to the integer:
     ``srtt`` is 8 times, ``rttvar`` 4 times the value in ticks, a round trip within one tick counts 1. With
     ``ideal`` true the unit is the picosecond, ``srtt`` and ``rttvar`` are not scaled, the gains are the same
-    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar). That is RFC 6298, too, but for the first RTO (section 2.1, and
-    5.7 if the SYN was lost), and for the back-off, which it doesn't end (5.5): ``standard``.
+    1/8 and 1/4, and RTO = srtt + max(1 ms, 4 rttvar). That is RFC 6298, too, except for the first RTO (section 2.1, and
+    5.7 if the SYN was lost), and for the back-off, which it does not end (5.5): ``standard``.
 
     Members
     -------
@@ -48,7 +48,7 @@ class RetransmissionTimeout:
     waited : int
         How long these time-outs took, all together.
     patience : int
-        In a row that took less the connection isn't given up, where time-outs may be short (``ideal``).
+        In a row that took less the connection is not given up, where time-outs may be short (``ideal``).
     """
 
     __slots__ = (
@@ -85,14 +85,14 @@ class RetransmissionTimeout:
 
     @staticmethod
     def of(config: TcpConfig) -> RetransmissionTimeout:
-        """As the settings say."""
+        """Return the time-out that the settings select."""
         if config.timers == "bsd":
             return RetransmissionTimeout(False, config.rto_min_ticks, _TICKS_MAX)
         standard = config.timers == "rfc6298"
         return RetransmissionTimeout(True, config.rto_min_ps, config.rto_max_ps, standard, config.rto_initial_ps)
 
     def established(self) -> None:
-        """The handshake is over: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
+        """Handle the end of the handshake: if the SYN timed out, data starts with 3 s (RFC 6298 section 5.7)."""
         if self.ideal:
             self.patience = _PATIENCE_PS
         if self.standard and self.shift and self.srtt == 0:
@@ -101,7 +101,7 @@ class RetransmissionTimeout:
             self.current = self._clamp(4 * self.rttvar)
 
     def sample(self, rtt: int) -> None:
-        """A round trip was measured: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
+        """Take a measured round trip: ``rtt`` is 1 plus the ticks that passed, or picoseconds."""
         srtt = self.srtt
         if self.ideal:
             if srtt:
@@ -138,7 +138,8 @@ class RetransmissionTimeout:
         return (self.srtt >> 3) + self.rttvar
 
     def back_off(self) -> bool:
-        """Return a time-out: back off. False if there were too many in a row: the connection is to be dropped."""
+        """Back off after a time-out; return False if there were too many in a row, so the connection is to be
+        dropped."""
         self.shift += 1
         self.failures += 1
         self.waited = self.current if self.failures == 1 else self.waited + self.current
@@ -155,13 +156,13 @@ class RetransmissionTimeout:
         else:
             self.current = self._clamp(self.base() * BACKOFF[self.shift])
         if self.shift > MAX_RETRANSMIT_SHIFT // 4 and not self.ideal:
-            # The estimate is suspect: start anew with a variance that keeps the present RTO.
+            # The estimate is suspect: start again with a variance that keeps the present RTO.
             self.rttvar += self.srtt >> 3
             self.srtt = 0
         return True
 
     def persist_interval(self) -> int:
-        """Return how long until the next window probe (``tcp_setpersist``, 5 s to 60 s); counts as a back-off.
+        """Return the time until the next window probe (``tcp_setpersist``, 5 s to 60 s); it counts as a back-off.
 
         ``tcp_setpersist`` doubles what a round trip suggests, a tick at least, and then applies its limits. Of an exact
         round trip nothing would reach them, so there the limited value is doubled.
@@ -180,7 +181,7 @@ class RetransmissionTimeout:
         return low if interval < low else high if interval > high else interval
 
     def probe_limit(self) -> int:
-        """Return how long a peer may leave window probes unanswered (``tcp_timers``, TCPT_PERSIST).
+        """Return the time for which a peer may leave window probes unanswered (``tcp_timers``, TCPT_PERSIST).
 
         The time-out is a tick at least, as BSD's is: so the limit is above the longest time between two probes, and
         whoever answers them stays connected (RFC 1122 4.2.2.17).

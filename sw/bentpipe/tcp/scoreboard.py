@@ -10,7 +10,7 @@ __all__ = ["Scoreboard"]
 
 @final
 class Scoreboard:
-    """Which octets above ``una`` the receiver holds; what is lost; how much is in the pipe (RFC 3517 section 4).
+    """The octets above ``una`` that the receiver holds, those that are lost, and the pipe (RFC 3517 section 4).
 
     Sequence numbers are unwrapped. Sums are kept up to date with each change, so that an ACK costs a few list
     operations even when hundreds of holes are open.
@@ -47,7 +47,7 @@ class Scoreboard:
         self._below_rxt = 0
 
     def start_recovery(self) -> None:
-        """Nothing is retransmitted yet."""
+        """Start a recovery, in which nothing is retransmitted yet."""
         self.high_rxt = self.una
         self._below_rxt = 0
 
@@ -66,11 +66,11 @@ class Scoreboard:
 
     @property
     def retransmitted_unsacked(self) -> int:
-        """Octets retransmitted in this recovery that aren't SACKed."""
+        """Octets retransmitted in this recovery that are not SACKed."""
         return self.high_rxt - self.una - self._below_rxt
 
     def advance(self, una: int) -> None:
-        """The cumulative ACK reached ``una``."""
+        """Move up to the cumulative ACK ``una``."""
         self.una = una
         starts = self._starts
         ends = self._ends
@@ -93,7 +93,7 @@ class Scoreboard:
             self._below_rxt -= (end if end < rxt else rxt) - start
 
     def add(self, start: int, end: int) -> bool:
-        """The receiver holds start..end-1. True if that is news."""
+        """Record that the receiver holds start..end-1; return True if that is new."""
         if start < self.una:
             start = self.una
         if start >= end:
@@ -124,7 +124,7 @@ class Scoreboard:
         return True
 
     def retransmitted(self, end: int) -> None:
-        """Octets up to ``end`` - 1 were retransmitted, or passed over as they are SACKed."""
+        """Record that octets up to ``end`` - 1 were retransmitted, or skipped as they are SACKed."""
         rxt = self.high_rxt
         if end <= rxt:
             return
@@ -139,7 +139,7 @@ class Scoreboard:
         self.high_rxt = end
 
     def lost_below(self) -> int:
-        """``IsLost(s)`` holds exactly for unSACKed s below this number (``una`` if for none)."""
+        """Return the number below which exactly the unSACKed octets are lost (``IsLost``); ``una`` if none are."""
         starts = self._starts
         ends = self._ends
         octets = 0
@@ -151,7 +151,7 @@ class Scoreboard:
         return self.una
 
     def pipe(self, high_data: int) -> int:
-        """``SetPipe``: octets thought to be in the network, ``high_data`` being one past the highest sent."""
+        """Return the octets thought to be in the network (``SetPipe``); ``high_data`` is one past the highest sent."""
         lost = self.lost_below()
         above = 0  # SACKed octets at and above `lost`
         starts = self._starts
@@ -171,7 +171,8 @@ class Scoreboard:
         return self._ends[i] if i >= 0 and self._ends[i] > seq else seq
 
     def hole(self, below: int) -> tuple[int, int]:
-        """The first unSACKed range at or above ``high_rxt`` that starts below ``below``: (start, end); (0, 0) if none.
+        """Return the first unSACKed range at or above ``high_rxt`` that starts below ``below``, as (start, end); (0, 0)
+        if none.
 
         ``NextSeg`` rule 1 with ``below`` = ``lost_below()``, rule 3 with ``below`` = ``highest``.
         """

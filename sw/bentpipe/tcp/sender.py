@@ -39,7 +39,7 @@ _PS_PER_MS: Final = 1_000_000_000
 
 @final
 class Sender:
-    """What is sent.
+    """The sending half of a connection.
 
     Everything that takes sequence numbers goes through :meth:`send`, every segment through :meth:`put`; ``snd_una``
     moves in :meth:`advance` only.
@@ -51,7 +51,7 @@ class Sender:
     snd_base, snd_end : int
         The stream's first octet, and one past the last that the send buffer holds.
     write_pending : int
-        Octets that the application writes and the send buffer has no room for.
+        Octets that the application has written and the send buffer has no room for.
     fin_wanted, fin_sent : bool
         A FIN follows the last octet; it was sent.
     growth : Growth
@@ -62,9 +62,9 @@ class Sender:
     statistics : SenderStatistics
         Counters for reports.
     newly_sacked : int
-        Octets that the present ACK's SACK blocks reported first.
+        Octets that the SACK blocks of the present ACK reported first.
     limited : int
-        Octets that limited transmit sent since something new was acknowledged.
+        Octets that limited transmit sent since new data was acknowledged.
     """
 
     # Plain Python finds members beyond thirty more slowly, unless they are named.
@@ -143,7 +143,7 @@ class Sender:
         self.fin_wanted: bool = False
         self.fin_sent: bool = False
         self.snd_wnd: int = 0
-        self.snd_wire: int = -1  # the same in the header's field, if that hasn't changed since; -1: it has
+        self.snd_wire: int = -1  # the same in the header's field, if that has not changed since; -1: it has
         self.snd_shift: int = 0
         self.snd_wl1: int = 0
         self.snd_wl2: int = 0
@@ -163,7 +163,7 @@ class Sender:
         self.set_mss(mss)
 
     def set_mss(self, size: int) -> None:
-        """The segment size is known (again): the first window follows from it."""
+        """Set the segment size, which is known (again), and the first window that follows from it."""
         self.maxseg = size
         self.payload = size - 12 if self.timestamps else size
         # SACK blocks have room in the 40 octets of options, and leave some for data.
@@ -185,7 +185,7 @@ class Sender:
         return high if high < middle else middle
 
     def forget_peer(self, config: TcpConfig) -> None:
-        """The peer whose SYN came is gone: sequence numbers and options are as before that."""
+        """Forget the peer that sent a SYN and is gone: restore the initial sequence numbers and options."""
         self.snd_una = self.iss
         self.snd_nxt = self.iss
         self.snd_max = self.iss
@@ -201,7 +201,7 @@ class Sender:
         self.growth = _initial_growth(config)
 
     def use_sack(self, config: TcpConfig) -> None:
-        """The peer permits SACK, and this end recovers by it."""
+        """Recover by SACK, which the peer permits."""
         self.sacked = True
         self.recovery = VARIANTS["sack"].make(config)
         self.recovery.start(self)
@@ -218,19 +218,19 @@ class Sender:
         return una - self.snd_base if una > self.snd_base else 0
 
     def traced(self) -> None:
-        """Tell the recorder how things are."""
+        """Give the recorder the present window, threshold and acknowledged octets."""
         if self.trace is not None:
             self.trace.state(self.timers.now, self.growth.cwnd, self.growth.ssthresh, self.snd_una - self.snd_base)
 
     # ---- the send buffer ----
 
     def write(self, octets: int) -> None:
-        """The application writes; what doesn't fit stays in ``write_pending`` and moves on as data is acknowledged."""
+        """Write for the application; the part without room stays in ``write_pending`` until data is acknowledged."""
         self.write_pending += octets
         self.fill()
 
     def fill(self) -> None:
-        """The blocked write goes on: octets move into the send buffer."""
+        """Move octets of a blocked write into the send buffer."""
         una = self.snd_una if self.snd_una > self.snd_base else self.snd_base
         room = una + self.snd_hiwat - self.snd_end
         if room <= 0:
@@ -243,15 +243,15 @@ class Sender:
     # ---- what comes back ----
 
     def acknowledge(self, ack: int, wire: int) -> None:
-        """A pure ACK of new data, the common case."""
+        """Process a pure ACK of new data, the common case."""
         self._grow(ack)
         self.advance(ack)
         self.offered(self.receiver.rcv_nxt, ack, wire << self.snd_shift, wire)
 
     def take_ack(self, ack: int, window: int, length: int, options: Options | None) -> bool:
-        """Return the acknowledgement of a segment with ``length`` octets of data and this window.
+        """Take the acknowledgement of a segment with ``length`` octets of data and this window.
 
-        True if something may be sent in answer.
+        Return True if something may be sent in answer.
         """
         self.newly_sacked = 0
         if self.sacked and options is not None and options.blocks:
@@ -311,14 +311,14 @@ class Sender:
             growth.on_unused(self.timers.now)
 
     def _window_is_used(self) -> bool:
-        """The congestion window is what limits the sender: it has no room for a segment, or pacing fills it."""
+        """Return whether the congestion window limits the sender: it has no room for a segment, or pacing fills it."""
         cwnd = self.growth.cwnd
         return cwnd <= self.snd_wnd and (self.timers.pace != 0 or self.snd_max - self.snd_una + self.maxseg > cwnd)
 
     def advance(self, ack: int) -> None:
-        """``snd_una`` moves on to ``ack``, and with it all that counts from it.
+        """Move ``snd_una`` to ``ack``, with all that counts from it.
 
-        The window's right edge stays where it was until the segment's own window is taken (:meth:`offered`).
+        The window's right edge stays until the segment's own window is taken (:meth:`offered`).
         """
         timers = self.timers
         una = self.snd_una
@@ -342,10 +342,10 @@ class Sender:
             self.fill()
 
     def offered(self, seq: int, ack: int, window: int, wire: int) -> bool:
-        """Take a segment's window unless a later segment gave one (RFC 793 page 72); True if it was taken.
+        """Take a segment's window unless a later segment gave one (RFC 793 page 72); return True if it was taken.
 
-        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``), one that others overtook
-        does nothing (RFC 9293 section 3.10.7.4). ``wire``: the header's field, -1 if that isn't scaled as usual.
+        An ACK that acknowledges nothing new can only open the window (4.4BSD ``tcp_input``). One that others overtook
+        does nothing (RFC 9293 section 3.10.7.4). ``wire`` is the header's field, or -1 if that is not scaled as usual.
         """
         if (
             ack < self.snd_una
@@ -364,7 +364,7 @@ class Sender:
         return True
 
     def offered_first(self, seq: int, window: int) -> None:
-        """The window of a SYN, which is never scaled."""
+        """Set the window of a SYN, which is never scaled."""
         self.snd_wnd = window
         self.snd_wire = -1
         self.max_sndwnd = window
@@ -372,7 +372,7 @@ class Sender:
         self.snd_wl2 = self.snd_una
 
     def _round_trip(self, handshake: bool) -> None:
-        """The timed segment was acknowledged."""
+        """Take the round trip of the timed segment, which was acknowledged."""
         timers = self.timers
         sampler = self.rtt
         rtt = sampler.finish(timers.now)
@@ -391,7 +391,7 @@ class Sender:
     # ---- time-outs ----
 
     def retransmission_timeout(self) -> bool:
-        """Return the retransmission timer ran out: back to ``snd_una``. False if there were too many in a row."""
+        """Go back to ``snd_una`` after a retransmission time-out; return False if there were too many in a row."""
         rto = self.rto
         if not rto.back_off():
             return False
@@ -408,7 +408,7 @@ class Sender:
         return True
 
     def set_persist(self) -> None:
-        """The next window probe."""
+        """Set the timer of the next window probe."""
         self.timers.persist = self.timers.clock + self.rto.persist_interval()
 
     # ---- what goes out ----
@@ -540,7 +540,7 @@ class Sender:
         return cwnd if cwnd < self.snd_wnd else self.snd_wnd
 
     def room(self) -> int:
-        """Octets of payload that a segment holds beside its options."""
+        """Return the octets of payload that a segment holds beside its options."""
         room = self.payload
         receiver = self.receiver
         if receiver.sacks and receiver.reassembly.starts:
@@ -550,14 +550,14 @@ class Sender:
         return room
 
     def may_send(self) -> bool:
-        """Pacing lets a segment go now; if not, the timer is set to when it does."""
+        """Return whether pacing permits a segment now; if not, set the timer to the time when it does."""
         if self.growth.paces and self.timers.now < self.pace_next:
             self.timers.pace = self.pace_next
             return False
         return True
 
     def _pace(self, octets: int) -> None:
-        """So many octets went out: the next wait for the time that these take at the pacing rate."""
+        """Delay the next segment by the time that so many octets, which were sent, take at the pacing rate."""
         now = self.timers.now
         rate = self.growth.pacing_rate(self.window_in_use(), self.rtt.smoothed_ps)
         if rate > 0:
@@ -565,8 +565,11 @@ class Sender:
             self.pace_next = start + octets * PS_PER_S // rate
 
     def send(self, seq: int, length: int, fin: bool) -> int:
-        """Send ``length`` octets of the stream from ``seq`` on, for the first time or again, and the FIN; the number
-        after it. The one place where what takes sequence numbers is counted, timed, and has its timer set."""
+        """Send ``length`` octets of the stream from ``seq`` on, for the first time or again, and the FIN.
+
+        Return the number after them. This is the only place where segments that take sequence numbers are counted and
+        timed, and have their timer set.
+        """
         timers = self.timers
         end = seq + length
         flags = ACK
@@ -611,7 +614,7 @@ class Sender:
         self.receiver.ack_now = False
 
     def _probe(self, seq: int, length: int, fin: bool) -> None:
-        """A window probe: ``snd_nxt`` stays, and no timer but the persist timer runs."""
+        """Send a window probe: ``snd_nxt`` stays, and no timer but the persist timer runs."""
         if seq < self.snd_max:
             self._count_retransmission(seq, length)
         flags = ACK | (FIN if fin else 0) | (PSH if length and seq + length == self.snd_end else 0)
@@ -626,7 +629,7 @@ class Sender:
             self.trace.event(self.timers.now, "retransmit", seq - self.snd_base)
 
     def emit(self, seq: int, length: int, flags: int) -> None:
-        """Hand a segment of an established connection to the host, with the options and the ACK of the moment."""
+        """Give a segment of an established connection to the host, with the present options and ACK."""
         receiver = self.receiver
         options: Options | None = None
         if self.timestamps or (receiver.sacks and receiver.reassembly.starts):
@@ -675,14 +678,17 @@ class Sender:
         return (timers.now // _PS_PER_MS if timers.exact else timers.clock) & MASK32
 
     def put(self, segment: Segment) -> None:
-        """Hand a segment to the host."""
+        """Give a segment to the host."""
         self.out.append(segment)
         self.statistics.segments_sent += 1
 
     # ---- what loss recovery uses ----
 
     def fast_retransmit(self, go_back: bool) -> int:
-        """The third duplicate ACK: retransmit the first segment; the number after it. ``go_back``: go on from there."""
+        """Retransmit the first segment at the third duplicate ACK; return the number after it.
+
+        ``go_back``: continue from there.
+        """
         self.statistics.fast_retransmits += 1
         if self.trace is not None:
             self.trace.event(self.timers.now, "fast_retransmit", self.snd_una - self.snd_base)
@@ -692,8 +698,10 @@ class Sender:
         return end
 
     def retransmit(self, start: int, end: int) -> int:
-        """Retransmit of start..end-1 what a segment holds; the number after it. The timer of the first segment
-        starts again."""
+        """Retransmit as much of start..end-1 as a segment holds; return the number after it.
+
+        The timer of the first segment starts again.
+        """
         room = self.room()
         if end > start + room:
             end = start + room
@@ -710,7 +718,7 @@ class Sender:
         return end
 
     def send_new(self) -> int:
-        """Send a segment of new data if the receiver's window has room; its octets, 0 if none was sent."""
+        """Send a segment of new data if the receiver's window has room; return its octets, 0 if none was sent."""
         nxt = self.snd_max
         room = self.room()
         end = nxt + room
@@ -728,7 +736,7 @@ class Sender:
         return self.send(nxt, length, fin) - nxt
 
     def _transmit_limited(self) -> None:
-        """Limited transmit (RFC 3042): a new segment, if the window with two more has room for it."""
+        """Send a new segment by limited transmit (RFC 3042), if the window enlarged by two segments has room for it."""
         if self.snd_nxt == self.snd_max and not self.recovery.recovering:
             beyond = self.snd_max - self.snd_una + self.maxseg
             if beyond <= self.growth.cwnd + 2 * self.maxseg:
@@ -736,7 +744,7 @@ class Sender:
 
 
 def _initial_growth(config: TcpConfig) -> Growth:
-    """Return the growth of a sender whose peer isn't known yet."""
+    """Return the growth of a sender whose peer is not known yet."""
     growth: Growth = GROWTHS[config.growth].make(config)
     growth.ssthresh = config.initial_ssthresh or MAX_WINDOW << MAX_WINDOW_SHIFT
     growth.limit = MAX_WINDOW

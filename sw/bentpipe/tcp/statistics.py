@@ -1,4 +1,4 @@
-"""What a sender counts of its segments, for reports. Nothing in TCP depends on it."""
+"""A sender's counters of segments, for reports. Nothing in TCP depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What remains of a connection in TIME_WAIT: enough to answer late segments as the connection itself would."""
+"""The rest of a connection in TIME_WAIT: enough to answer late segments as the connection itself would."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class TimeWait:
 
 
 def closed_connection(config: TcpConfig) -> Connection:
-    """Return a connection that is closed at both ends, and never was anything else."""
+    """Return a connection that is closed at both ends, and never was in another state."""
     made = Connection(config, config.segment_size(576), 0)
     made.state = CLOSED
     made.closing = True

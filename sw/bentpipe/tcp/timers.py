@@ -11,14 +11,14 @@ __all__ = ["Timers"]
 
 @final
 class Timers:
-    """When things are due: in the host's slow ticks with BSD's timers, in picoseconds with exact ones; 0: off.
+    """The timers of a connection: in the host's slow ticks with BSD's timers, in picoseconds with exact ones; 0: off.
 
     Members
     -------
     now : int
         Picoseconds.
     clock : int
-        The time in which timers count.
+        The present time in the timers' unit.
     exact : bool
         Timers count picoseconds.
     per_second : int
@@ -28,7 +28,7 @@ class Timers:
     delack : int
         The delayed ACK, with exact timers (BSD's waits for the fast tick).
     pace : int
-        When the sender may go on; always picoseconds.
+        The time from which the sender may continue; always picoseconds.
     """
 
     __slots__ = ("clock", "delack", "exact", "keep", "now", "pace", "per_second", "persist", "rexmt", "wait")
@@ -46,7 +46,7 @@ class Timers:
         self.pace: int = 0
 
     def at(self, now: int) -> None:
-        """It is ``now`` (ps)."""
+        """Set the present time (ps)."""
         self.now = now
         if self.exact:
             self.clock = now
@@ -60,7 +60,7 @@ class Timers:
         return 0 if self.exact else self._first()
 
     def next_due(self) -> int:
-        """When the first of the timers that count picoseconds is due; 0: none."""
+        """Return the time at which the first timer that counts picoseconds is due; 0: none."""
         if not self.exact:
             return self.pace
         due = self._first()
@@ -80,7 +80,7 @@ class Timers:
         return other if other != 0 and (due == 0 or other < due) else due
 
     def stop(self) -> None:
-        """Nothing is due any more."""
+        """Stop all timers."""
         self.rexmt = 0
         self.persist = 0
         self.keep = 0

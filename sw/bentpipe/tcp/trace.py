@@ -1,4 +1,4 @@
-"""What a connection tells a recorder."""
+"""The interface between a connection and a recorder."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ __all__ = ["Recorder", "Trace"]
 
 
 class Recorder(Protocol):
-    """Takes samples and events of flows. Times are picoseconds."""
+    """A recorder of samples and events of flows. Times are picoseconds."""
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
-        """The value of a series from now on: ``flow1.cwnd``, ``flow1.ssthresh``, ``flow1.una`` in octets, ``flow1.rtt``
-        in picoseconds (the round trips that TCP times, at full resolution)."""
+        """Record the value of a series from now on.
+
+        ``flow1.cwnd``, ``flow1.ssthresh`` and ``flow1.una`` are in octets. ``flow1.rtt`` is in picoseconds: the round
+        trips that TCP times, at full resolution.
+        """
         ...
 
     def event(self, series: str, time_ps: int, kind: str, value: int) -> None:
-        """Something happened at a flow: ``fast_retransmit``, ``timeout``, ``retransmit``, ... ; value: offset."""
+        """Record an event of a flow: ``fast_retransmit``, ``timeout``, ``retransmit``, …; the value is an offset."""
         ...
 
 
 @final
 class Trace:
-    """Passes a connection's samples on to a recorder, each when it changed.
+    """The trace of a connection: it passes a sample on to a recorder whenever the sample has changed.
 
     ``segments``: an event ``segment`` for each data segment sent, too; value: offset of its first octet.
     """
@@ -51,7 +54,7 @@ class Trace:
             self._recorder.sample(self._una_series, now_ps, una)
 
     def round_trip(self, now_ps: int, rtt_ps: int) -> None:
-        """A round trip was measured."""
+        """Record a measured round trip."""
         self._recorder.sample(self._rtt_series, now_ps, rtt_ps)
 
     def event(self, now_ps: int, kind: str, value: int) -> None:

@@ -15,7 +15,7 @@ from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers, lookup_table
 from bentpipe_hdl.registers import RegisterMap
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 from models.cell import Header, Interface
 from unit.hdl.bench import WIDTHS, Bench, run
 
@@ -154,7 +154,7 @@ class Node(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width)
+        slot = TickSchedule(m, self.time, self.width)
         csr = CsrMap(m, self.csr, self.registers)
         of_paths = {"name": "vp_lookup", "entries": self.paths, "paths": True} if self.paths else {}
         table = Lookup(m, slot, csr, vcs=self.vcs, ports=self.ports, nni=self.nni, **of_paths)

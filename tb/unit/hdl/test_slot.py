@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from bentpipe_hdl.cell import NARROW, TimeSignature
-from bentpipe_hdl.slot import SHALLOW, ClockError, Slot
+from bentpipe_hdl.tick_schedule import SHALLOW, ClockError, TickSchedule
 from unit.hdl.bench import WIDTHS
 
 
@@ -24,7 +24,7 @@ class TwoWriters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        store = Slot(m, self.time, self.width).store("words", 8, 8)
+        store = TickSchedule(m, self.time, self.width).store("words", 8, 8)
         clearing = Signal()
         store.write(self.a_addr, self.a_data, self.a_en, clear=(clearing, 0, 0))
         store.write(self.b_addr, self.b_data, self.b_en)
@@ -77,7 +77,7 @@ class Product(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.o.eq(Slot(m, TimeSignature().create(), self.width).product(self.a, self.b, "product"))
+        m.d.comb += self.o.eq(TickSchedule(m, TimeSignature().create(), self.width).product(self.a, self.b, "product"))
         return m
 
 
@@ -118,7 +118,7 @@ class Chain(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, self.width, commit=self._commit)
+        slot = TickSchedule(m, self.time, self.width, commit=self._commit)
         store = slot.store("words", 3, 8, init=WORDS, apart=self._apart)
         there = store.read(self.i, at=self._first, to="there")
         there_too = store.read(there, at=self._second, to="there_too")
@@ -156,8 +156,8 @@ def test_reads_of_one_port_follow_each_other(width):
     ("wrong", "message"),
     [
         ({"second": 1}, "clock 1: words is read for there and for there_too"),
-        ({"second": 2}, "clock 2: the address .* there_too needs there, which is there from clock 3 on"),
-        ({"second": 8}, "clock 9: what o takes needs there_too, which is there from clock 10 on"),
+        ({"second": 2}, "clock 2: the address .* there_too needs there, which is valid from clock 3 on"),
+        ({"second": 8}, "clock 9: what o takes needs there_too, which is valid from clock 10 on"),
         (
             {"first": 0, "commit": 12, "twice": True, "apart": False},
             "clock 0: words is read for there before the last tick's write",
@@ -179,7 +179,7 @@ class Count(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slot = Slot(m, self.time, NARROW, commit=9)
+        slot = TickSchedule(m, self.time, NARROW, commit=9)
         register, words = Signal(3, name="state"), slot.store("words", 3, 8)
         sources = {"input": self.i, "register": register, "memory": words.read(self.i), "both": register ^ self.i}
         with m.If(slot.commit):
@@ -187,7 +187,7 @@ class Count(wiring.Component):
         words.write(self.i, register, slot.commit)
         counts, index, strobe = slot.store("counts", 3, 8), Signal(3, name="index"), slot.clock(9 + self._delay)
         m.d.comb += index.eq(sources[self._source])
-        counts.write(slot.settle(index, "kept") if self._keep else index, 1, strobe)
+        counts.write(slot.pipe(index, "kept") if self._keep else index, 1, strobe)
         return slot.checked(m)
 
 
@@ -215,10 +215,10 @@ def test_the_latest_clocks_that_do():
 def test_a_stage_under_a_condition_is_refused():
     m = Module()
     time = TimeSignature().create()
-    slot = Slot(m, time, NARROW)
+    slot = TickSchedule(m, time, NARROW)
     with m.If(time.now[0]):
-        slot.settle(time.now[1], "staged")
-    with pytest.raises(ClockError, match="staged settles only under a condition"):
+        slot.pipe(time.now[1], "staged")
+    with pytest.raises(ClockError, match="staged follows its input only under a condition"):
         slot.checked(m)
 
 
@@ -226,22 +226,22 @@ def test_a_stage_under_a_condition_is_refused():
 def test_each_stage_of_a_chain_takes_a_clock(commit):
     m = Module()
     time = TimeSignature().create()
-    slot = Slot(m, time, NARROW, commit=commit)
+    slot = TickSchedule(m, time, NARROW, commit=commit)
     value = time.now
     for k in range(3):
-        value = slot.settle(value, f"stage{k}")
+        value = slot.pipe(value, f"stage{k}")
     with m.If(slot.commit):
         m.d.sync += Signal.like(value, name="taken").eq(value)
     if commit == 3:
         slot.checked(m)
     else:
-        with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is there from clock 3 on"):
+        with pytest.raises(ClockError, match="clock 2: what taken takes needs stage2, which is valid from clock 3 on"):
             slot.checked(m)
 
 
 @pytest.mark.parametrize(("rows", "style"), [(SHALLOW, None), (SHALLOW + 1, "block")])
 def test_a_block_memory_is_asked_for_where_depth_pays(rows, style):
     m = Module()
-    Slot(m, TimeSignature().create(), NARROW).store("words", 32, rows, block=True)
+    TickSchedule(m, TimeSignature().create(), NARROW).store("words", 32, rows, block=True)
     text = rtlil.convert(m, ports=[], emit_src=False)
     assert ('attribute \\ram_style "block"' in text) == (style == "block")

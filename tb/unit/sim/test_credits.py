@@ -270,7 +270,7 @@ def test_a_port_with_credits_is_no_fifo():
         network.connect((switch, port), nic)
     network.add_vc([a, switch, b], 0, 100)
     network.add_vc([b, switch, a], 0, 101)
-    with pytest.raises(NetworkError, match='scheduler "fifo" does not go with credits'):
+    with pytest.raises(NetworkError, match='scheduler "fifo" cannot be combined with credits'):
         network.start()
 
 

@@ -10,10 +10,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.csr import CsrSignature
+from bentpipe_hdl.sim_hints import rarely_changes, usually
 from bentpipe_hdl.sonet.control import TERMINAL
 from bentpipe_hdl.sonet.geometry import Geometry
 from bentpipe_hdl.sonet.terminal import SonetTerminal
-from bentpipe_hdl.steady import settled, steady
 from bentpipe_sim.build import build_model
 from bentpipe_sim.native.node import generate
 from models.lockstep import side_by_side
@@ -39,9 +39,9 @@ class Machine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        strobe, second = steady(Signal()), steady(Signal())
-        state = settled(Signal(2, init=1), 3)
-        left = settled(Signal(4, init=9))
+        strobe, second = usually(Signal()), usually(Signal())
+        state = rarely_changes(Signal(2, init=1), 3)
+        left = rarely_changes(Signal(4, init=9))
         word = Signal(100)
         taken, any_, some = Signal(), Signal(), Signal(4)
         m.submodules.memory = memory = Memory(shape=20, depth=8, init=[])
@@ -155,7 +155,7 @@ def test_nodes_without_marks_have_one_body():
 
 
 @pytest.mark.parametrize("value", [0, 3])
-@pytest.mark.parametrize("mark", [steady, settled])
+@pytest.mark.parametrize("mark", [usually, rarely_changes])
 def test_a_register_that_leaves_its_value_ends_the_steady_clocks(mark, value):
     class Leaves(wiring.Component):
         x: In(2)

@@ -24,7 +24,7 @@ OPTIONS: Final[tuple[LinkOption, ...]] = tuple(
 
 
 def shape_of(given: Mapping[str, int]) -> dict[LinkOption, int]:
-    """Return the options of a link with such parts of its shape, each with the part's value (1 where it has none).
+    """Return the options of a link with such parts of its shape, each with the part's value (1 if it has none).
 
     Raises
     ------

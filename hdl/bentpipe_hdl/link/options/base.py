@@ -1,4 +1,4 @@
-"""What an option of a link is to software: its registers, its settings, its counters. No Amaranth."""
+"""The software side of a link's option: its registers, settings and counters. It does not need Amaranth."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class LinkOption(Registered):
     title: ClassVar[str] = ""
 
     def registers(self) -> tuple[Register, ...]:
-        """Return those of a link that has it."""
+        """Return the registers of a link with this option."""
         return ()
 
     def wanted(self, settings: Any) -> bool:
-        """Return whether ``LinkSettings`` ask for it; of options with a ``title``."""
+        """Return whether ``LinkSettings`` ask for the option; used for options with a ``title``."""
         del settings
         return False
 
@@ -76,7 +76,6 @@ class LinkOption(Registered):
         """Write where its first errors are, after :meth:`apply`."""
 
     def counters(self, csr: Registers) -> dict[str, Any]:
-        """Return its counters; those of cells that it takes out begin with ``drop_``, of cells that it makes with
-        ``made_``."""
+        """Return the option's counters; ``drop_…`` are cells that it takes out, ``made_…`` cells that it makes."""
         del csr
         return {}

@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Value
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.datapath import Datapath, Offer
 from bentpipe_hdl.link.options.base import LinkOption
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["LinkPlugin", "plugins_of"]
 
@@ -48,14 +48,14 @@ class LinkPlugin:
     works: Value | None = None
 
     def __init__(self, value: int):
-        """``value`` is the option's part of the shape."""
+        """Take ``value``, the option's part of the shape."""
 
     @staticmethod
     def members() -> Mapping[str, Any]:
-        """Return ports that the link has for it, as members of its signature."""
+        """Return the link's ports for the option, as members of its signature."""
         return {}
 
-    def build(self, m: Module, slot: Slot, csr: CsrMap, link: Any) -> None:
+    def build(self, m: Module, slot: TickSchedule, csr: CsrMap, link: Any) -> None:
         """Make the plugin's parts, before the errors'."""
 
     def lose(self, path: Datapath, gone: Value) -> Value:
@@ -64,7 +64,7 @@ class LinkPlugin:
         return gone
 
     def sent(self, path: Datapath) -> None:
-        """Look at what leaves, once that is made; ``path.leaving`` are the words, at 32 bits."""
+        """Use the departing cell, once it is made; ``path.leaving`` are its words, at 32 bits."""
 
 
 def plugins_of(options: Mapping[LinkOption, int]) -> list[LinkPlugin]:

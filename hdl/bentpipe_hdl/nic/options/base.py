@@ -1,4 +1,5 @@
-"""What an option of a network interface is to software: its registers, its settings, its counters. No Amaranth."""
+"""The software side of a network interface's option: its registers, settings and counters. It does not need
+Amaranth."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class NicOption(Registered):
     replaces: ClassVar[tuple[str, ...]] = ()
 
     def registers(self, *, vcs: int) -> tuple[Register, ...]:
-        """Return those of an interface with so many VCs."""
+        """Return the option's registers in an interface with so many VCs."""
         raise NotImplementedError
 
     def configure(self, csr: Registers, settings: Any, line: Any, sends: Mapping[int, Any]) -> None:
@@ -40,16 +41,16 @@ class NicOption(Registered):
         ``NicSend`` of VCs by their index."""
 
     def counters(self, csr: Registers, sends: Mapping[int, Any]) -> dict[str, Any]:
-        """Return its counters: a number, or a list with one a VC."""
+        """Return the option's counters by name: a number, or a list of one per VC."""
         del csr, sends
         return {}
 
     def taken(self, counters: Mapping[str, Any]) -> int:
-        """Return how many cells of known VCs it has taken, by the interface's ``counters``."""
+        """Return the number of cells of known VCs that the option has taken, from the interface's ``counters``."""
         del counters
         return 0
 
     def made(self, counters: Mapping[str, Any]) -> int:
-        """Return how many cells it has sent that are in no VC's count."""
+        """Return the number of cells sent by the option that are in no VC's count."""
         del counters
         return 0

@@ -35,7 +35,7 @@ class NicPlugin:
 
     @staticmethod
     def members(*, width: int, vcs: int) -> Mapping[str, Any]:
-        """Return ports that the interface has for it, as members of its signature."""
+        """Return the interface's ports for the option, as members of its signature."""
         del width, vcs
         return {}
 
@@ -49,7 +49,7 @@ class NicPlugin:
         """Connect what it has to do with cells that arrive."""
 
     def due(self) -> Iterator[Value]:
-        """Yield the first tick in which it has work of its own."""
+        """Yield the first tick in which the option has work of its own."""
         return iter(())
 
     def busy(self) -> Iterator[Value]:

@@ -1,4 +1,4 @@
-"""Which cells are queued: stages that each may object to one, and the discipline of frames around them."""
+"""Admission of cells to the buffer: stages that may each refuse a cell, and the discipline of frames around them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import FRAME, follow_frame
 from bentpipe_hdl.switch.core.vc_table import Policy, VcField
 from bentpipe_hdl.switch.registers import REASON_BITS, REASONS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = [
     "Admission",
@@ -36,30 +36,30 @@ FRAME_FIELD = VcField("frame", data.StructLayout({**FRAME, "why": REASON_BITS}),
 
 @dataclass(frozen=True)
 class Arriving:
-    """What a stage sees of the cell that comes.
+    """The arriving cell as an admission stage sees it.
 
     Members
     -------
     vc : Value
     clp, pti : Value
     user, last : Value
-        A user cell (PTI below 4), which ends its frame.
+        It is a user cell (PTI below 4); it ends its frame.
     starts : Value
-        It is the first of a frame of a VC with PPD or EPD: with it the whole frame is refused.
+        It is the first cell of a frame of a VC with PPD or EPD: to refuse it is to refuse the whole frame.
     decides : Value
-        It ``starts`` a frame, or stands for itself.
+        It ``starts`` a frame, or is not part of a frame.
     policy : Policy
-        Of its VC.
+        The policy of its VC.
     length, occupancy : Value
-        Cells in the VC's queue and in the buffer, before it.
+        Cells in the VC's queue and in the buffer, before this one.
     state, new_state : data.View
-        The stage's own fields of the VC, and what becomes of them if the cell's VC is known (they keep their values
-        unless assigned).
+        The stage's own fields of the VC, and their next values if the cell's VC is known. A field that is not assigned
+        keeps its value.
     port_cells, port_frames : Value | None
-        Cells queued for the VC's port, before it, and last cells of frames among them; None: the switch doesn't count
-        them.
+        Cells queued for the VC's port before this one, and last cells of frames among them; None if the switch does not
+        count them.
     reserved : Value | None
-        The cell is within what is reserved for its VC; None: nothing is.
+        The cell is within its VC's reservation; None if the switch has no reservations.
     """
 
     vc: Value
@@ -81,8 +81,11 @@ class Arriving:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a stage says of a cell: whether it is to be dropped, and if it isn't, whether its CLP bit (``tag``) or its
-    EFCI bit (``mark``, of user cells) is to be set. None: never."""
+    """A stage's verdict on a cell.
+
+    ``drop``: it is to be dropped. If it is not dropped, ``tag`` sets its CLP bit and ``mark`` the EFCI bit of a user
+    cell. None means never.
+    """
 
     drop: Value | None = None
     tag: Value | None = None
@@ -99,17 +102,17 @@ class Stage:
     fields : tuple of VcField
         What it keeps for each VC, written as "state".
     spares_reserved : bool
-        It doesn't drop what is reserved for the VC.
+        It does not drop what is reserved for the VC.
     """
 
     reason: str
     fields: tuple[VcField, ...] = ()
     spares_reserved: bool = True
 
-    def prepare(self, slot: Slot) -> None:
-        """Build what doesn't wait for cells: tables that software writes."""
+    def prepare(self, slot: TickSchedule) -> None:
+        """Build what does not wait for cells: tables that software writes."""
 
-    def decide(self, m: Module, slot: Slot, cell: Arriving) -> Verdict:
+    def decide(self, m: Module, slot: TickSchedule, cell: Arriving) -> Verdict:
         """Build the stage. What it looks up besides, it reads from stores of its own: ``slot.store(…).read(cell.vc,
         at=ARRIVAL, to=…)``."""
         raise NotImplementedError
@@ -130,7 +133,8 @@ class Rank(IntEnum):
 
 
 class EarlyPacketDiscard(Stage):
-    """Refuses a frame when the queue is at its threshold or above; the queue is the VC's or the whole buffer."""
+    """Early packet discard: it refuses a frame when the queue of the VC, or the whole buffer, is at its threshold or
+    above."""
 
     reason = "epd"
     spares_reserved = False  # of the VC's own queue
@@ -144,15 +148,14 @@ class EarlyPacketDiscard(Stage):
         m.d.comb += [
             queue.eq(Mux(policy.epd_own, cell.length, cell.occupancy)),
             limit.eq(Mux(policy.epd_own, policy.epd_threshold, self._threshold)),
-            above.eq(slot.settle(queue >= limit, "epd_held")),
+            above.eq(slot.pipe(queue >= limit, "epd_held")),
         ]
         drop = cell.starts & policy.epd & above
         return Verdict(drop if cell.reserved is None else drop & (policy.epd_own | ~cell.reserved))
 
 
 class FullBuffer(Stage):
-    """Drops what has no place in the buffer, or in its VC's share of it; with ``reservations``: or neither an own nor a
-    shared one."""
+    """The limit of the buffer: it drops a cell without a place in the buffer, or in its VC's share or reservation."""
 
     reason = "full"
     spares_reserved = False
@@ -161,14 +164,15 @@ class FullBuffer(Stage):
         self._capacity, self._reservations = capacity, reservations
 
     def decide(self, m, slot, cell):
-        full = slot.settle((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
+        full = slot.pipe((cell.occupancy >= self._capacity) | (cell.length >= cell.policy.limit), "full_held")
         if self._reservations is not None:
             full = full | (~cell.reserved & Mux(cell.user, self._reservations.user_full, self._reservations.full))
         return Verdict(full)
 
 
 class UserCapacity(Stage):
-    """Keeps the last places of the buffer for OAM and RM cells: drops user cells, or whole frames of them."""
+    """The places for OAM and RM cells: it drops user cells, or whole frames of them, when only the last places are
+    free."""
 
     reason = "reserve"
 
@@ -176,11 +180,12 @@ class UserCapacity(Stage):
         self._user_capacity = user_capacity
 
     def decide(self, m, slot, cell):
-        return Verdict(cell.user & slot.settle(cell.occupancy >= self._user_capacity, "reserve_held"))
+        return Verdict(cell.user & slot.pipe(cell.occupancy >= self._user_capacity, "reserve_held"))
 
 
 class ClpThreshold(Stage):
-    """Drops cells with CLP=1, or whole frames that begin with one, when the buffer is at its threshold or above."""
+    """The CLP threshold: it drops CLP=1 cells, or frames that begin with one, when the buffer is at its threshold or
+    above."""
 
     reason = "clp"
 
@@ -188,11 +193,11 @@ class ClpThreshold(Stage):
         self._threshold = threshold
 
     def decide(self, m, slot, cell):
-        return Verdict(cell.decides & cell.clp & slot.settle(cell.occupancy >= self._threshold, "clp_held"))
+        return Verdict(cell.decides & cell.clp & slot.pipe(cell.occupancy >= self._threshold, "clp_held"))
 
 
 class Admission(wiring.Component):
-    """Decides about the cell of a tick.
+    """The admission of the tick's cell: it queues the cell or drops it.
 
     The first stage that objects gives the reason. For user cells of a VC with PPD or EPD frames count: what is dropped
     as a frame's first cell takes the whole frame with it (a full buffer: with PPD). Once a later cell is dropped, PPD
@@ -213,12 +218,12 @@ class Admission(wiring.Component):
     new_clp, new_pti : Out
         As the cell is queued.
     tagged, marked : Out
-        If it isn't dropped, its CLP bit, or its EFCI bit, is set here.
+        If it is not dropped, its CLP bit, or its EFCI bit, is set here.
     """
 
     def __init__(
         self,
-        slot: Slot,
+        slot: TickSchedule,
         *,
         vcs: int,
         count_bits: int,
@@ -252,7 +257,7 @@ class Admission(wiring.Component):
 
     @staticmethod
     def fields(stages: Sequence[Stage]) -> tuple[VcField, ...]:
-        """Return what these stages and the frames keep of each VC."""
+        """Return the fields of each VC that these stages and the frames need."""
         return (FRAME_FIELD, *(field for stage in stages for field in stage.fields))
 
     def elaborate(self, platform):
@@ -263,7 +268,7 @@ class Admission(wiring.Component):
         objects, objector = Signal(), Signal(REASON_BITS)
         for stage in self._stages:
             stage.prepare(slot)
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             m.d.comb += [
                 user.eq(~self.pti[2]),
                 last.eq(self.pti[0]),

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CellBuffer"]
 
@@ -33,7 +33,7 @@ class CellBuffer(wiring.Component):
     place : Out
         Reserved for the next cell of that VC.
     dequeue, head : In
-        A cell leaves, and its place. It isn't the tail of its queue.
+        A cell leaves, and its place. It is not the tail of its queue.
     may_dequeue : In
         Narrow: ``dequeue`` will be high in this tick if this is when ``head`` is read; with ``may_stay``: perhaps.
     next, next_clp, next_pti : Out
@@ -42,13 +42,13 @@ class CellBuffer(wiring.Component):
     occupancy, high_water : Out
         Cells in the buffer, now and at most (at the ends of ticks).
     restart : In
-        ``high_water`` begins anew.
+        ``high_water`` begins again.
     NAME : In, next_NAME : Out
-        What else is kept, by its name: of the cell that comes, and of that which leaves, as ``next_pti``.
+        What else is kept, by its name: of the cell that arrives, and of that which leaves, as ``next_pti``.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     cells, vcs : int
     at : int
         Narrow: the clock in which ``head`` is taken.
@@ -60,7 +60,7 @@ class CellBuffer(wiring.Component):
 
     def __init__(
         self,
-        slot: Slot,
+        slot: TickSchedule,
         *,
         cells: int,
         vcs: int,

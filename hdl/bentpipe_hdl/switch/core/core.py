@@ -14,7 +14,6 @@ from amaranth.lib import wiring
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.admission import (
     Admission,
     ClpThreshold,
@@ -32,18 +31,19 @@ from bentpipe_hdl.switch.core.port_queues import PortQueues
 from bentpipe_hdl.switch.core.port_rate_scheduler import PortRateScheduler
 from bentpipe_hdl.switch.core.round_robin import RoundRobin
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE, VcField, VcTable
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Additions", "Build", "Core"]
 
 
 @dataclass(frozen=True)
 class Build:
-    """What every part of a switch is built with.
+    """The arguments with which every part of a switch is built.
 
     Members
     -------
     m : Module
-    slot : Slot
+    slot : TickSchedule
     csr : CsrMap
     now : Value
         The present tick.
@@ -53,7 +53,7 @@ class Build:
     """
 
     m: Module
-    slot: Slot
+    slot: TickSchedule
     csr: CsrMap
     now: Value
     width: int
@@ -75,7 +75,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Additions:
-    """What the options of a switch add to its core.
+    """The additions of a switch's options to its core.
 
     Members
     -------
@@ -83,18 +83,18 @@ class Additions:
         Keyword arguments of core parts, by the part's name in :class:`Core`.
     stages : sequence of (Rank, Stage)
     reservations : component or None
-        Counts places of the buffer that are reserved for VCs, and those that are shared.
+        Counter of places of the buffer that are reserved for VCs, and of shared ones.
     offers : sequence of OfferSignature interfaces
-        Cells made in the switch; the first goes first.
+        Sources of cells made in the switch, in order of precedence.
     scheduler : component or None
-        Instead of :class:`~.round_robin.RoundRobin`.
+        Replacement of :class:`~.round_robin.RoundRobin`.
     vc_fields : sequence of VcField
     cell_fields : Mapping
-        What is kept with each cell in the buffer, shapes by names.
+        Shapes, by name, of values kept with each cell in the buffer.
     clears : int
         Entries of the largest table that is cleared after reset.
     counts_ports, changes_cells : bool
-        There are :class:`~.port_queues.PortQueues` and :class:`~.counters.Changes`.
+        The switch has :class:`~.port_queues.PortQueues` and :class:`~.counters.Changes`.
     """
 
     arguments: Mapping[str, Mapping[str, Any]]
@@ -140,7 +140,7 @@ class Core:
 
     @classmethod
     def of(cls, build: Build, i: Any, additions: Additions) -> Self:
-        """Make the parts of a switch whose cells come in at ``i``."""
+        """Make the parts of a switch whose cells arrive at ``i``."""
         m, slot, csr, vcs, ports = build.m, build.slot, build.csr, build.vcs, build.ports
         stages = _stages(build, additions)
         injection = _injection(build, i, additions.offers) if additions.offers else None
@@ -186,7 +186,7 @@ class Core:
         )  # fmt: skip
 
     def connect_clearing(self) -> None:
-        """Tables are cleared after reset, an entry a clock."""
+        """Clear tables after reset, an entry a clock."""
         table = self.vc_table
         self.build.m.d.comb += [self.counters.clearing.eq(table.clearing), self.counters.clear.eq(table.clear)]
 
@@ -247,7 +247,7 @@ def _injection(build: Build, i: Any, offers: Sequence[Any]) -> InjectionMux:
 
 
 def _core_fields(buffer: CellBuffer) -> tuple[VcField, ...]:
-    """Return what every switch keeps of each VC: its queue's ends and its counts of cells."""
+    """Return the fields that every switch keeps of each VC: its queue's ends and its counts of cells."""
     return (
         VcField("tail", buffer.place_bits, "arrival", starts_as_index=True),
         VcField("accepted", 32, "arrival"),

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.registers import REASON_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Changes", "Counters"]
 
@@ -32,7 +32,7 @@ class Counters(wiring.Component):
         Cells that left without being sent.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int):
         self._slot, self._vcs, self._ports = slot, vcs, ports
         self.entries = vcs << REASON_BITS
         self.clears = max(self.entries, 2 << (ports - 1).bit_length())  # both are powers of two
@@ -68,7 +68,7 @@ class Counters(wiring.Component):
         dropped = drops.read(index, at=COUNT, to="dropped_before")
         # The reason may hang on what the commit changes: it counts as it was in the commit's clock
         drops.write(
-            slot.settle(index, "lost_index"),
+            slot.pipe(index, "lost_index"),
             dropped + 1,
             slot.later(self.lost, "counts_lost"),
             clear=(self.clearing, self.clear[: len(index)], 0),
@@ -107,7 +107,7 @@ class Changes(wiring.Component):
         Software reads; a clock later on the narrow datapath.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot, self._vcs = slot, vcs
         vc = range(vcs)
         super().__init__(
@@ -126,7 +126,7 @@ class Changes(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it counts, and where software reads it."""
+        """Connect the counted events, and the registers that software reads."""
         m.d.comb += [
             self.clearing.eq(path.core.vc_table.clearing),
             self.clear.eq(path.core.vc_table.clear),
@@ -148,7 +148,7 @@ class Changes(wiring.Component):
         with m.If(self.queued):
             m.d.comb += counts.eq(self.tagged | self.marked)
         before = changes.read(self.vc, at=COUNT, to="changes_before")
-        tagged, marked = slot.settle(self.tagged, "was_tagged"), slot.settle(self.marked, "was_marked")
+        tagged, marked = slot.pipe(self.tagged, "was_tagged"), slot.pipe(self.marked, "was_marked")
         m.d.comb += [new.tags.eq(before.tags + tagged), new.marks.eq(before.marks + marked)]
         changes.write(self.vc, new, slot.later(counts, "counts_changes"), clear=(self.clearing, self.clear, 0))
         m.d.comb += [self.tags.eq(changes.peek(self.tagged_vc).tags), self.marks.eq(changes.peek(self.marked_vc).marks)]

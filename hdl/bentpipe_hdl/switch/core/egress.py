@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NARROW, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Egress", "MessageFormat"]
 
@@ -44,7 +44,7 @@ class MessageFormat:
 
 
 class Egress(wiring.Component):
-    """Keeps the payload of each cell in its place, and puts out what leaves with its new header.
+    """The egress: it keeps the payload of each cell in its place, and puts out departing cells with their new headers.
 
     On the narrow datapath 12 words a cell go in, to the place reserved for the VC's next cell, whether the cell is
     accepted or not; and out in the tick after the decision.
@@ -68,7 +68,7 @@ class Egress(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports : int
     places : int
         Of the payload memory.
@@ -76,7 +76,9 @@ class Egress(wiring.Component):
         There are cells that are made here.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, places: int, messages: MessageFormat | None = None):
+    def __init__(
+        self, slot: TickSchedule, *, width: int, ports: int, places: int, messages: MessageFormat | None = None
+    ):
         self._slot, self._places, self._messages = slot, places, messages
         place = range(places)
         super().__init__(
@@ -128,7 +130,7 @@ class Egress(wiring.Component):
             delayed, starts = word, start
         slot.clocks.strobe(starts, LATENCY)  # a header comes in clock 0 or 1
         write_addr, left = Signal(addr_bits), Signal(4)
-        tail_addr = slot.settle((self.tail * WORDS)[:addr_bits], "tail_addr")
+        tail_addr = slot.pipe((self.tail * WORDS)[:addr_bits], "tail_addr")
         with m.If(starts):
             m.d.sync += [left.eq(WORDS), write_addr.eq(tail_addr)]
         with m.Elif(left != 0):
@@ -143,7 +145,7 @@ class Egress(wiring.Component):
         header, port = Signal(CellHeader), Signal.like(self.port)
         read_addr = Signal(addr_bits)
         starts_now, primed = slot.clock(0) & chosen, slot.clock(WORDS_A_CELL - 1) & chosen
-        head_addr = slot.settle((self.head * WORDS)[:addr_bits], "head_addr")
+        head_addr = slot.pipe((self.head * WORDS)[:addr_bits], "head_addr")
         m.d.sync += primes.eq(primed)
         with m.If(primed | starts_now | (sending != 0)):
             m.d.sync += read_addr.eq(read_addr + 1)

@@ -11,21 +11,23 @@ Frame = data.StructLayout(FRAME)
 
 
 def follow_frame(m, frame, new_frame, *, user, last, framed, refuses, cuts):
-    """What becomes of ``frame`` with a cell; ``new_frame`` is as it was unless assigned here.
+    """Update ``frame`` with a cell; ``new_frame`` keeps the old value unless it is assigned here.
 
-    What is dropped as a frame's first cell takes the whole frame with it. Once a later one is dropped, the rest goes
-    but the last cell, which takes its chance; if it is dropped, too, the following frame goes up to its last cell, so
-    that no receiver joins two half frames to one. Cells that are not ``framed`` are on their own.
+    A first cell that is dropped takes its whole frame with it. After a later cell is dropped, the rest of the frame is
+    dropped except the last cell, which is admitted like any other. If the last cell is dropped too, the following frame
+    is dropped up to its last cell. So no receiver joins two halves of frames to one. Cells that are not ``framed`` do
+    not affect each other.
 
     Parameters
     ----------
     m : Module
     frame, new_frame : data.View
-        With the members of ``FRAME``.
+        State with the members of ``FRAME``, before and after the cell.
     user, last, framed : Value
-        The cell: one of a frame, which ends it; frames count for its VC.
+        The cell is part of a frame; it ends the frame; its VC discards by frames.
     refuses, cuts : Value
-        It is dropped for what it finds itself: that takes its whole frame, if it is the first; the rest of it, if not.
+        The cell is dropped for its own sake: with the whole frame if it is the first, otherwise with the rest of the
+        frame.
     """
     with m.If(user & (~framed | ~frame.inside)):
         m.d.comb += [new_frame.inside.eq(~last), new_frame.refused.eq(framed & refuses & ~last), new_frame.cut.eq(0)]

@@ -1,4 +1,4 @@
-"""Where cells that are made inside a switch come in: in ticks in which none comes from outside."""
+"""Injection of cells made inside a switch, in ticks in which no cell arrives."""
 
 from functools import reduce
 from operator import or_
@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NARROW, WIDE, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["InjectionMux", "OfferSignature"]
 
@@ -56,7 +56,7 @@ class OfferSignature(wiring.Signature):
 
 
 class InjectionMux(wiring.Component):
-    """Puts cells of the switch's own between those that come in.
+    """The injection multiplexer: it puts cells made in the switch between arriving ones.
 
     A cell from outside comes in its tick, whatever is offered. In a tick without one the first offer that there is is
     taken: the second waits until the first has none. On the narrow datapath cells start in clock 1: one that comes in
@@ -64,7 +64,7 @@ class InjectionMux(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports, vcs : int
     offers : int
         Parts that offer cells.
@@ -84,7 +84,7 @@ class InjectionMux(wiring.Component):
         Cells taken, modulo 2**32.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, vcs: int, offers: int):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int, vcs: int, offers: int):
         self._slot, self._ports = slot, ports
         super().__init__(
             {

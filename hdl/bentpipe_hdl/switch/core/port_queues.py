@@ -1,10 +1,10 @@
-"""What is queued for each port."""
+"""Counters of the cells and frames queued for each port."""
 
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["PortQueues"]
 
@@ -24,7 +24,7 @@ class PortQueues(wiring.Component):
     cells0, cells1 …, last_cells0, last_cells1 … : Out
     """
 
-    def __init__(self, slot: Slot, *, ports: int, count_bits: int):
+    def __init__(self, slot: TickSchedule, *, ports: int, count_bits: int):
         self._slot, self._ports = slot, ports
         port = range(max(ports, 2))
         super().__init__(
@@ -41,7 +41,7 @@ class PortQueues(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What comes and goes, and what admission sees of it."""
+        """Connect arrivals and departures, and the counts that admission uses."""
         del csr
         buffer, admission, port = path.core.buffer, path.core.admission, path.arriving.policy.port
         m.d.comb += [
@@ -53,10 +53,10 @@ class PortQueues(wiring.Component):
             self.out_port.eq(buffer.next_port),
             self.out_last.eq(buffer.next_pti[0] & ~buffer.next_pti[2]),
         ]
-        with path.core.build.slot.only(path.arriving.arrival):
+        with path.core.build.slot.gate_when(path.arriving.arrival):
             m.d.comb += [
-                admission.port_cells.eq(path.core.build.slot.settle(Array(self.cells)[port], "its_port_cells")),
-                admission.port_frames.eq(path.core.build.slot.settle(Array(self.last_cells)[port], "its_port_frames")),
+                admission.port_cells.eq(path.core.build.slot.pipe(Array(self.cells)[port], "its_port_cells")),
+                admission.port_frames.eq(path.core.build.slot.pipe(Array(self.last_cells)[port], "its_port_frames")),
             ]
 
     def elaborate(self, platform):

@@ -1,12 +1,12 @@
-"""When each port may send, and whose turn it is."""
+"""Scheduling of output ports: when each port may send, and which port sends next."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS
-from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.steady import decides
+from bentpipe_hdl.sim_hints import branch_first
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CATCH_UP", "PortRateScheduler", "earliest_due", "is_before"]
 
@@ -25,7 +25,7 @@ COMMIT = REJOINED + 1
 
 
 def is_before(a, b):
-    """Tick ``a`` is before tick ``b``, as long as they are less than half the range of the time apart."""
+    """Return whether tick ``a`` is before tick ``b``, if they are less than half the range of the time apart."""
     return (a - b)[TIME_BITS - 1]
 
 
@@ -52,7 +52,7 @@ class PortRateScheduler(wiring.Component):
     busy : In
         A bit a port: it has cells.
     serve, port : Out
-        A port sends now, and which. Narrow: ``port`` is there from clock 2 on.
+        A port sends now, and which. Narrow: ``port`` is valid from clock 2 on.
     may_serve : Out
         One will in this tick. Narrow: from clock 1 on.
     flushes : In
@@ -76,11 +76,13 @@ class PortRateScheduler(wiring.Component):
     in_slot, slot_end : In
         With ``slotted``: the port that sends does so in a slot, and the tick in which the last bit of that leaves.
     searching, restarts : In
-        With ``searches``: a bit a port: it goes behind those that don't search; its clock begins anew with the next
+        With ``searches``: a bit a port: it goes behind those that do not search; its clock begins again with the next
         tick.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, carries: bool = False, slotted: bool = False, searches: bool = False):
+    def __init__(
+        self, slot: TickSchedule, *, ports: int, carries: bool = False, slotted: bool = False, searches: bool = False
+    ):
         self._slot, self._ports, self._carries, self._slotted, self._searches = slot, ports, carries, slotted, searches
         self._stalls = carries or slotted or searches
         self._knows = slot.wide and not self._stalls
@@ -129,13 +131,13 @@ class PortRateScheduler(wiring.Component):
             m.d.comb += comes.eq(~is_before(now, self.due))
         if self._knows:
             with m.If(comes), m.If(self.several):
-                m.d.comb += decides(asks, 3, seldom=1).eq(~is_before(now, self.rest))
+                m.d.comb += branch_first(asks, 3, seldom=1).eq(~is_before(now, self.rest))
         else:
             m.d.comb += asks.eq(comes)
-        with slot.only(asks):
+        with slot.gate_when(asks):
             for p in range(ports):
                 open_ = self.busy[p] & ~self.stalled[p] if self._stalls else self.busy[p]
-                may = slot.settle(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
+                may = slot.pipe(open_ & ~is_before(now, next_[p][FRACTION_BITS:]), f"ready_held{p}")
                 m.d.comb += ready[p].eq(may)
         if self._slotted:
             for p in range(ports):
@@ -148,7 +150,7 @@ class PortRateScheduler(wiring.Component):
             m.d.comb += may_go.eq(Mux((ready & ~self.searching).any(), ready & ~self.searching, ready))
         m.d.comb += first_ready.eq(Mux((may_go & behind).any(), may_go & behind, may_go))
         port, any_ready = Signal.like(self.port), Signal()
-        with slot.only(asks):
+        with slot.gate_when(asks):
             for p in reversed(range(ports)):
                 with m.If(first_ready[p]):
                     m.d.comb += port.eq(p)
@@ -161,7 +163,7 @@ class PortRateScheduler(wiring.Component):
                     m.d.comb += port.eq(self.first)
         else:
             m.d.comb += any_ready.eq(ready.any())
-        m.d.comb += [self.port.eq(slot.settle(port, "port_held")), self.may_serve.eq(any_ready)]
+        m.d.comb += [self.port.eq(slot.pipe(port, "port_held")), self.may_serve.eq(any_ready)]
         with m.If(slot.commit), m.If(any_ready):
             m.d.comb += self.serve.eq(1)
         with m.If(self.serve):
@@ -227,8 +229,11 @@ class PortRateScheduler(wiring.Component):
         return after
 
     def _follow(self, m, slot, after, begun):
-        """Wide: which port is due first, and when the others are. A port that goes on before any other is, one that
-        is alone, the last one to end, and one that begins while none sends need no look at all."""
+        """Update the first port and the times of the others (wide).
+
+        No comparison is needed for a port that continues before any other is due, for the only busy port, for the last
+        one to end, and for one that begins while none sends.
+        """
         calm, (joins, _, at_join), (rejoins, _, _) = Signal(), *begun
         # One that is not the first had its tick at ``rest`` or later, and now is due later still
         with m.If(self.still_busy == self.busy), m.If(~joins & ~rejoins):
@@ -255,7 +260,10 @@ class PortRateScheduler(wiring.Component):
                         m.d.sync += self.rest.eq(joined)
 
     def _first_two(self, m, times):
-        """The earliest of the ports that stay busy, its number, the earliest of the others, and whether any are."""
+        """Compare the ports that stay busy.
+
+        Return the earliest tick, its port's number, the earliest tick of the other ports, and whether there are others.
+        """
         best, which, second = Const(NEVER, TIME_BITS), Const(0, len(self.first)), Const(NEVER, TIME_BITS)
         two = Const(0)
         for p, tick in enumerate(times):
@@ -273,7 +281,7 @@ class PortRateScheduler(wiring.Component):
         return best, which, second, two
 
     def _times(self, m, after, begun):
-        """Wide: the ports' ticks as they will be."""
+        """Return the next ticks of all ports (wide)."""
         times = []
         for p in range(self._ports):
             new = Signal(DUE_BITS, name=f"new_next{p}")
@@ -295,23 +303,25 @@ class PortRateScheduler(wiring.Component):
     def _narrow(self, m, slot):
         now, next_, period = self.now, self.next, Array(self.period)
         after = Signal(DUE_BITS)
-        turn = slot.turns("port_turn", {SERVED: self.port, JOINED: self.join_port, REJOINED: self.rejoin_port})
+        turn = slot.time_share("port_turn", {SERVED: self.port, JOINED: self.join_port, REJOINED: self.rejoin_port})
         whole, alive = Signal(DUE_BITS), Signal()
         m.d.comb += [whole.eq(next_[turn]), alive.eq(self.may_serve & ~self.flushes & (self.join_port == self.port))]
         # When a VC joins the port that sends, its clock is as it will be then
-        there = slot.settle(slot.turns("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn")
-        its_period = slot.settle(period[turn], "period_of_turn")
+        there = slot.pipe(
+            slot.time_share("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn"
+        )
+        its_period = slot.pipe(period[turn], "period_of_turn")
         ahead = Signal(TIME_BITS)
         m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
-        early = slot.settle((ahead < self.delay) | _past(ahead), "early")
-        early_before = slot.settle(early, "early_before")
+        early = slot.pipe((ahead < self.delay) | _past(ahead), "early")
+        early_before = slot.pipe(early, "early_before")
         catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
-        late = slot.settle(~catches_up, "late")
-        base = slot.settle(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
+        late = slot.pipe(~catches_up, "late")
+        base = slot.pipe(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
         more = its_period + self.carry if self._carries else its_period
         m.d.comb += after.eq(slot.keep(base + more, JOINED - 1, "after"))
-        earliest = slot.settle((now + self.delay)[:TIME_BITS], "earliest")
-        begun = slot.settle(self.begins, "begun")
+        earliest = slot.pipe((now + self.delay)[:TIME_BITS], "earliest")
+        begun = slot.pipe(self.begins, "begun")
 
         # First that of the port which sends is written, then those of the ports whose rounds begin
         served, begin = Signal(self._ports), Signal(self._ports)
@@ -320,8 +330,8 @@ class PortRateScheduler(wiring.Component):
                 served[p].eq(self.serve & ~self.flushes & (self.port == p)),
                 begin[p].eq(begun[p] & Mux(self.join_port == p, early_before, early)),
             ]
-        new = slot.turns("new_next", {COMMIT: after, COMMIT + 1: _ticks(earliest)})
-        writes = slot.turns("writes", {COMMIT: served, COMMIT + 1: begin})
+        new = slot.time_share("new_next", {COMMIT: after, COMMIT + 1: _ticks(earliest)})
+        writes = slot.time_share("writes", {COMMIT: served, COMMIT + 1: begin})
         for p in range(self._ports):
             with m.If(writes[p]):
                 m.d.sync += next_[p].eq(new)
@@ -333,13 +343,16 @@ class PortRateScheduler(wiring.Component):
 
 
 def _ticks(whole):
-    """A time in ticks as one with fraction bits."""
+    """Return a time in ticks with fraction bits."""
     return Cat(Const(0, FRACTION_BITS), whole)
 
 
 def _past(ahead):
-    """An idle port's next is a period ahead at most: what seems further is long ago, before the time wrapped. As the
-    period may have changed since, the longest one counts."""
+    """Return whether an idle port's next tick is in the past.
+
+    It is a period ahead at most: if it seems further ahead, it was long ago, before time wrapped. The longest period
+    counts, since the period may have changed.
+    """
     return ahead[PERIOD_BITS - FRACTION_BITS :].any()
 
 

@@ -1,10 +1,10 @@
-"""Which VC of a port is next: round robin over those with cells."""
+"""Round robin over the VCs of a port that have cells."""
 
 from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["RoundRobin", "round_members"]
 
@@ -40,7 +40,7 @@ class RoundRobin(wiring.Component):
     busy : Out
         A bit a port: it has VCs.
     port : In
-        The port whose turn it is, which is busy. Narrow: there by clock ``at``.
+        The port whose turn it is, which is busy. Narrow: valid by clock ``at``.
     vc : Out
         The VC that is next there; narrow: from clock ``at + 2`` on.
     serve : In
@@ -59,7 +59,7 @@ class RoundRobin(wiring.Component):
         With ``counts``: VCs in the round of ``port``.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, at: int, counts: bool = False):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int, at: int, counts: bool = False):
         self._slot, self._vcs, self._ports, self._at, self._counts = slot, vcs, ports, at, counts
         members = {"members": Out(range(vcs + 1))} if counts else {}
         super().__init__({**round_members(vcs, ports), **members})
@@ -76,13 +76,13 @@ class RoundRobin(wiring.Component):
         def at(port, index):
             return Cat(index[:vc_bits], port) if ports > 1 else index[:vc_bits]
 
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += self.vc.eq(rounds.read(at(self.port, first[self.port]), at=self._at, to="next_vc"))
         if self._counts:
-            with slot.only(self.serve):
+            with slot.gate_when(self.serve):
                 m.d.comb += self.members.eq((end[self.port] - first[self.port])[: vc_bits + 1])
-        alone = slot.settle((first[self.port] + 1)[: vc_bits + 1] == end[self.port], "alone")
-        stays = slot.settle(self.rejoin_port == self.port, "stays")
+        alone = slot.pipe((first[self.port] + 1)[: vc_bits + 1] == end[self.port], "alone")
+        stays = slot.pipe(self.rejoin_port == self.port, "stays")
         both = Signal()  # a VC joins the round that the served one joins again
         again_at = Signal(vc_bits + 1)
         with m.If(self.join), m.If(self.serve):
@@ -91,7 +91,7 @@ class RoundRobin(wiring.Component):
         rounds.write(at(self.join_port, end[self.join_port]), self.join_vc, self.join)
         rounds.write(at(self.rejoin_port, again_at), self.vc, self.rejoin)
 
-        kept, joined = Signal(ports), Signal(ports)  # ports whose rounds don't become empty; to whose rounds VCs come
+        kept, joined = Signal(ports), Signal(ports)  # ports whose rounds do not become empty; to whose rounds VCs come
         rejoined, emptied = Signal(ports), Signal(ports)
         goes, shifts = Signal(), Signal()  # the VC leaves the port's round; which ports are busy may change
         with m.If(self.serve):

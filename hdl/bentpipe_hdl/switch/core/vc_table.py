@@ -1,4 +1,4 @@
-"""What the switch keeps of each VC, in the order of whoever writes it."""
+"""The state that a switch keeps of each VC, ordered by the part that writes it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
-from bentpipe_hdl.steady import settled
+from bentpipe_hdl.sim_hints import rarely_changes
 from bentpipe_hdl.switch.registers import core_registers
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["ARRIVAL", "DEPARTURE", "LOOK", "Header", "Policy", "VcField", "VcTable"]
 
@@ -62,7 +62,7 @@ class VcTable(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
     clears : int
         Entries of the largest table that is cleared.
@@ -75,11 +75,11 @@ class VcTable(wiring.Component):
     clearing, clear : Out
         The switch is clearing after reset, and the number that goes through all entries of a table meanwhile.
     policy_vc, policy, policy_en : In
-        Software writes a VC's policy; with ``enabled`` 0, or with a port that isn't there, this is its end.
+        Software writes a VC's policy; with ``enabled`` 0, or with a port that is not there, this is its end.
     header_vc, header, header_en : In
         Software writes a VC's outgoing VPI and VCI.
     arrives, arriving : In
-        A cell comes in this tick (wide: the rows are 0 otherwise), and its VC.
+        A cell arrives in this tick (wide: the rows are 0 otherwise), and its VC.
     a_arrival, a_state, a_departure, a_policy : Out
         Rows of that VC, and its policy; narrow: from clock ``ARRIVAL + 2`` on.
     departs, departing : In, d_arrival, d_departure, d_policy, d_header : Out
@@ -95,7 +95,7 @@ class VcTable(wiring.Component):
     """
 
     def __init__(
-        self, slot: Slot, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
+        self, slot: TickSchedule, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
     ):
         self._slot, self._vcs, self._ports, self._looks = slot, vcs, ports, looks
         self._fields = tuple(fields)
@@ -153,7 +153,7 @@ class VcTable(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.arrival_en, self.state_en, self.departure_en)
-        count = settled(Signal(len(self.clear) + 1), 1 << len(self.clear))
+        count = rarely_changes(Signal(len(self.clear) + 1), 1 << len(self.clear))
         clearing, clear_vc = Signal(), self.clear[: len(self.arriving)]
         m.d.comb += [clearing.eq(~count[-1]), self.clearing.eq(clearing), self.clear.eq(count)]
         with m.If(clearing):
@@ -165,11 +165,11 @@ class VcTable(wiring.Component):
         self.policies = policies = slot.store("policies", Policy, self._vcs)
         headers = slot.store("headers", Header, self._vcs, block=True, whole=True)
 
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             for row, words in rows.items():
                 m.d.comb += self._port(f"a_{row}").eq(words.read(self.arriving, at=ARRIVAL, to=f"arriving_{row}"))
             m.d.comb += self.a_policy.eq(policies.read(self.arriving, at=ARRIVAL, to="arriving_policy"))
-        with slot.only(self.departs):
+        with slot.gate_when(self.departs):
             for row in ("arrival", "departure"):
                 m.d.comb += self._port(f"d_{row}").eq(
                     rows[row].read(self.departing, at=DEPARTURE, to=f"departing_{row}")
@@ -177,14 +177,14 @@ class VcTable(wiring.Component):
             m.d.comb += self.d_policy.eq(policies.read(self.departing, at=DEPARTURE, to="departing_policy"))
         m.d.comb += self.d_header.eq(headers.read(self.headed, at=DEPARTURE, to="departing_header"))
         if self._looks:
-            with slot.only(self.look):
+            with slot.gate_when(self.look):
                 for row in ("arrival", "departure"):
                     m.d.comb += self._port(f"l_{row}").eq(rows[row].read(self.looked, at=LOOK, to=f"looked_{row}"))
                 m.d.comb += self.l_policy.eq(policies.read(self.looked, at=LOOK, to="looked_policy"))
         for row in ("arrival", "departure"):
             m.d.comb += self._port(f"{row}_row").eq(rows[row].peek(self._port(f"{row}_of")))
 
-        # A VC is there when it is enabled with a port that is there; whatever it was, its state begins anew
+        # A VC is there when it is enabled with a port that is there; whatever it was, its state begins again
         policy, ends = Signal(Policy), Signal()
         m.d.comb += [policy.eq(self.policy), policy.enabled.eq(self.policy.enabled & (self.policy.port < self._ports))]
         m.d.comb += ends.eq(self.policy_en & ~policy.enabled)

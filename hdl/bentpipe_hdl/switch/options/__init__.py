@@ -86,7 +86,7 @@ def sources_of(options: Iterable[Option]) -> list[Path]:
 
 
 def passed_on() -> dict[str, str]:
-    """Return variables of the environment with which a process that :func:`take_passed` has the same added options."""
+    """Return environment variables by which a process that calls :func:`take_passed` gets the same added options."""
     rows = []
     for option in _added:
         module = type(option).__module__

@@ -1,4 +1,4 @@
-"""What an option of a switch is to software: when a switch has it, its registers, its settings, its counters."""
+"""The software side of a switch's option: when a switch has it, its registers, settings and counters."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Fault(str):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a switch is set up with.
+    """A switch's set-up, as an option's software side reads it.
 
     Members
     -------
     settings : SwitchSettings
     ports : Sequence of SwitchPort
     vcs : Sequence of SwitchVc
-    name : str
-        The switch's.
     seed : str
-        From which the switch's random numbers are, if it has any: the experiment's seed and the switch's name.
+        Seed of the switch's random numbers, if it has any: the experiment's seed and the switch's name.
+    name : str
+        Name of the switch.
     """
 
     settings: Any
@@ -106,23 +106,23 @@ class Option(Registered):
     series: ClassVar[dict[str, str]] = {}
 
     def wanted(self, setup: Setup) -> bool:
-        """Some setting asks for it."""
+        """Return whether a setting needs the option."""
         raise NotImplementedError
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """Return what is wrong with the settings of a switch taken together, a line each."""
+        """Yield the faults of a switch's settings in combination."""
         del setup
         return iter(())
 
     def hardware(self) -> Any:
-        """Return its hardware, a class derived from ``Plugin``.
+        """Return the option's hardware, a class derived from ``Plugin``.
 
         Unless that is overridden it is ``PLUGIN`` of the module ``plugin`` beside its own.
         """
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.plugin").PLUGIN
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
-        """Those of a switch with so many VCs, cells of buffer and ports."""
+        """Return the option's registers in a switch with so many VCs, cells of buffer and ports."""
         raise NotImplementedError
 
     def configure(self, csr: Registers, setup: Setup) -> None:
@@ -130,23 +130,26 @@ class Option(Registered):
         raise NotImplementedError
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """Its counters: a number, or a list with one a VC or port."""
+        """Return the option's counters by name: a number, or a list of one per VC or port."""
         del csr, setup
         return {}
 
     def taken(self, csr: Registers, counters: Mapping[str, Any]) -> int:
-        """Return how many cells of known VCs have ended in the switch, by its ``counters`` and by what is in no
-        counter yet: that comes with the next tick."""
+        """Return the number of cells of known VCs that ended in the option.
+
+        It is computed from the switch's ``counters``, and from registers for cells that are counted only with the next
+        tick.
+        """
         del csr, counters
         return 0
 
     def made(self, counters: Mapping[str, Any]) -> int:
-        """Return how many cells it has sent that were never queued, by its ``counters``."""
+        """Return the number of cells sent by the option that were never queued, from the switch's ``counters``."""
         del counters
         return 0
 
     def sample(self, csr: Registers, setup: Setup) -> dict[str, dict[int, int]]:
-        """Return what is worth recording as time goes: values by port, of each of its ``series``."""
+        """Return values to be recorded over time: by port, for each of the option's ``series``."""
         del csr, setup
         return {}
 

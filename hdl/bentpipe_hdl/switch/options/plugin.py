@@ -71,12 +71,12 @@ class Plugin:
     clears: int = 0
 
     def __init__(self, given: frozenset[str]):
-        """``given`` are the names of all options of the switch."""
+        """Take ``given``, the names of all options of the switch."""
         self.given = given
 
     @staticmethod
     def members(*, vcs: int, ports: int) -> Mapping[str, Any]:
-        """Return ports that the switch has for it, as members of its signature."""
+        """Return the switch's ports for the option, as members of its signature."""
         del vcs, ports
         return {}
 
@@ -88,20 +88,20 @@ class Plugin:
         return iter(())
 
     def scheduler(self, build: Build) -> Any:
-        """Return what schedules the VCs of a port instead of round robin, or None."""
+        """Return the scheduler of a port's VCs that replaces round robin, or None."""
         del build
 
     def reservations(self) -> Any:
-        """Return what counts reserved and shared places of the buffer, or None."""
+        """Return the counter of reserved and shared places of the buffer, or None."""
 
     def find(self, m: Module, cell: ArrivingCell) -> None:
-        """Behind the look-up: replace its answer (``found``, ``found_vc``, ``in_path``)."""
+        """Replace the answer of the look-up (``found``, ``found_vc``, ``in_path``)."""
 
     def claim(self, m: Module, cell: ArrivingCell) -> None:
         """Take the cell out of ``admissible`` where it ends here: it is neither queued nor dropped."""
 
     def check(self, m: Module, cell: ArrivingCell) -> None:
-        """Before admission: refuse the cell, change its CLP bit or its PTI."""
+        """Refuse the cell before admission, or change its CLP bit or its PTI."""
 
     def report(self, m: Module, cell: ArrivingCell, valid: Value, outputs: Any) -> Value:
         """Report the cell on the switch's ``outputs``; return when something is to be reported: ``valid``, or more."""
@@ -109,10 +109,11 @@ class Plugin:
         return valid
 
     def depart(self, m: Module, cell: LeavingCell) -> None:
-        """Behind the scheduler: which cell leaves, with which header, and whether its VC has more cells."""
+        """Change the choice of the scheduler: which cell leaves, with which header, and whether its VC has more
+        cells."""
 
     def periods(self) -> Sequence[Value] | None:
-        """Return periods of the ports instead of those that software has set, or None."""
+        """Return the ports' periods that replace those set by software, or None."""
 
     def attach(self, m: Module, csr: CsrMap, path: CellPath) -> None:
         """Connect the rest: the whole path is there, and the registers."""
@@ -122,7 +123,7 @@ class Plugin:
         return iter(())
 
     def urgent(self) -> Iterator[Value]:
-        """Yield bits with which the next tick is wanted, whatever ``due`` is."""
+        """Yield bits that request the next tick, independent of ``due``."""
         return iter(())
 
 
@@ -167,7 +168,7 @@ class Plugins(tuple[Plugin, ...]):
         return _only(plugin.periods() for plugin in self)
 
     def gates(self) -> list[Any]:
-        """Return what may stall ports."""
+        """Return the parts that may stall ports."""
         return [plugin.gate for plugin in self if plugin.gate is not None]
 
 

@@ -1,4 +1,4 @@
-"""Which scheduler each port of a switch has."""
+"""The choice of each port's scheduler."""
 
 from __future__ import annotations
 

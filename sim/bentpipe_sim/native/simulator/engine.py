@@ -107,7 +107,7 @@ class _Driven:
         return True
 
     def notice(self) -> bool:
-        """Wake what waits for a change, if there was one."""
+        """Wake the processes that wait for a change, if there was one; return whether there was."""
         value = self.curr
         if value == self.last:
             return False
@@ -284,7 +284,7 @@ class Engine(BaseEngine):
     # Signals
 
     def slot_of(self, signal: Signal) -> Any:
-        """Return what holds a signal's value."""
+        """Return the slot that holds a signal's value."""
         number, model = self._numbers.get(id(signal)), self.compiled.model
         if number is None:
             return SignalState(signal, self.state.pending)
@@ -312,7 +312,7 @@ class Engine(BaseEngine):
         return _Rows(memory, self.state.pending, self.compiled, self.compiled.model.map.words[number])
 
     def reader(self, expr: Any) -> Callable[[], Any]:
-        """Return a function that gives what a value is now, as its shape has it."""
+        """Return a function that returns a value's present contents, in the form of its shape."""
         found = self._readers.get(id(expr))
         if found is None:
             if len(self._readers) > 5000:  # expressions that are made anew for each use
@@ -516,7 +516,7 @@ class Engine(BaseEngine):
         return self.is_critical()
 
     def run(self, deadline: int | None = None) -> None:
-        """Go on until nothing critical is left, or until a time."""
+        """Run until nothing critical is left, or until a time."""
         while deadline is None or self.now < deadline:
             is_busy = self.is_eager or self._recorders or self.state.timeline.wakers or self._active
             if not is_busy and self._run_clocks(deadline):
@@ -525,8 +525,10 @@ class Engine(BaseEngine):
                 return
 
     def _run_clocks(self, deadline: int | None) -> bool:
-        """Return the same as :meth:`advance` again and again, as long as clocks are all that happens. Return whether
-        there is nothing more to do."""
+        """Do the same as repeated calls of :meth:`advance`, as long as only clocks change.
+
+        Return whether there is nothing more to do.
+        """
         state, wakers, pending = self.compiled, self.state.timeline.wakers, self.state.pending
         only = self._clocks[0] if len(self._clocks) == 1 else None
         if any(testbench.runnable for testbench in self._testbenches) or not self._due:
@@ -607,7 +609,7 @@ def _with_sign(signal: Signal, read: Callable[[], int]) -> Callable[[], int]:
 
 
 def _shown(toplevel: Any) -> Iterator[Signal]:
-    """Yield the signals that a top component shows: its interface's, else those that are its attributes."""
+    """Yield the signals that a top component shows: those of its interface, or else those that are its attributes."""
     signature = getattr(toplevel, "signature", None)
     values = []
     if signature is not None:

@@ -28,7 +28,7 @@ Pieces = list[list[Any]]
 
 @cache
 def _makers() -> str:
-    """Return the digest of all that makes a library of a netlist."""
+    """Return the digest of all files that make a library of a netlist."""
     here = Path(__file__).parent
     return digest_of([*sorted(here.parent.glob("*.py")), *sorted(here.glob("*.py")), *(CSRC / h for h in HEADERS)])
 
@@ -37,7 +37,7 @@ _models: dict[str, Model] = {}
 
 
 def model_of(netlist: nir.Netlist, shown: Iterable[int], optimization: str) -> Model:
-    """Return the model of a netlist; compiled only if it is not in the cache. ``shown``: as of
+    """Return the model of a netlist; it is compiled only if it is not in the cache. ``shown`` is as for
     :class:`.source.Source`."""
     shown = sorted(shown)
     key = digest(identity(netlist), repr(shown), _makers(), compiler_version(), *CXX_FLAGS, optimization)
@@ -80,7 +80,7 @@ class Model:
         return _function(self._of_clock(mask), f"clock_{mask}_")
 
     def clocks(self, mask: int) -> Any:
-        """Return the same, so many times."""
+        """Return the function for so many such edges in sequence."""
         return _function(self._of_clock(mask), f"clocks_{mask}_", ctypes.c_uint64)
 
     def _of_clock(self, mask: int) -> ctypes.CDLL:
@@ -89,8 +89,10 @@ class Model:
         return self._clocks[mask]
 
     def group(self, group: str) -> tuple[Any, int, list[tuple[int, ...]]]:
-        """Return what works out a group of values: a function of a state's address and that of the values, octets of
-        the values, octet and size of each."""
+        """Return the function that computes a group of values, and their places.
+
+        It takes the addresses of a state and of the values; the places are octet and size of each.
+        """
         if group not in self._groups:
             self._groups[group] = self._library(f"-{group}", [], [group])
         library = self._groups[group]
@@ -126,7 +128,7 @@ def _function(library: ctypes.CDLL, name: str, *more: Any) -> Any:
 
 
 def _table(library: ctypes.CDLL, name: str, columns: int) -> list[tuple[int, ...]]:
-    """Rows of numbers; the last one, which is left out, is all 0 (nothing has size 0)."""
+    """Return the rows of numbers of a table; the last one, which is left out, is all 0 (nothing has size 0)."""
     row, found = ctypes.c_uint64 * columns, []
     address = ctypes.addressof(row.in_dll(library, name))
     while (line := tuple(row.from_address(address))) and line[1]:
@@ -246,7 +248,7 @@ class State:
         return lambda: read() >> low & mask
 
     def _place(self, piece: list[Any]) -> tuple[int, int, int, int, bool]:
-        """Octet, size, lowest bit, width; whether it is all that is there."""
+        """Return octet, size, lowest bit and width of a piece, and whether it is all of the stored number."""
         match piece:
             case ["place", place, low, width]:
                 octet, size, _ = self.model.places[place]

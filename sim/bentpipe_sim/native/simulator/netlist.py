@@ -304,7 +304,7 @@ def _needs(cells: list[Cell], index: int) -> Iterator[int]:
 
 
 def _looped(cells: list[Cell]) -> set[int]:
-    """Cells that depend on themselves: the strongly connected components, by Tarjan's algorithm."""
+    """Return the cells that depend on themselves: the strongly connected components, by Tarjan's algorithm."""
     number: dict[int, int] = {}
     least: dict[int, int] = {}
     stack: list[int] = []

@@ -194,7 +194,7 @@ class Source:
         return found
 
     def clock(self, mask: int) -> list[str]:
-        """Return what an edge of these clocks does."""
+        """Return the statements for an edge of these clocks."""
         whole = self.whole
         made = Design(whole.graph, whole.inputs, memories=whole.memories)
         made.registers = {
@@ -257,7 +257,7 @@ class Source:
 
 
 def masks_of(clocks: Iterable[tuple[Any, int, Any]]) -> Mapping[tuple[str, int], int]:
-    """Return, for each signal and edge (as text) that something happens at, the clocks that it is an edge of."""
+    """Return, for each signal and edge (as text) that has an effect, the clocks of which it is an edge."""
     found: dict[tuple[str, int], int] = {}
     for k, (clk, edge, reset) in enumerate(clocks):
         for value, polarity in ((clk, edge), (reset, 1)):

@@ -183,7 +183,7 @@ class Recorder:
 
 
 def _cut(pieces: Pieces, low: int, width: int) -> Pieces:
-    """So many bits from ``low`` on."""
+    """Return ``width`` bits from ``low`` on."""
     found, at = [], 0
     for piece in pieces:
         size = piece[-1]

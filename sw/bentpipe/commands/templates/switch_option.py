@@ -62,7 +62,7 @@ class MyModelSettings(Settings):
 
 
 class MyModel(Option):
-    """Drops every n-th cell of each VC."""
+    """An option that drops every n-th cell of each VC."""
 
     name = "my_model"
     switch_settings = MyModelSettings

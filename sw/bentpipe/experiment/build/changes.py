@@ -1,4 +1,4 @@
-"""What an event changes in a network that runs."""
+"""Changes of a running network by events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reconfigurator:
         self._before: tuple[NetworkSpec, Sequence[VcSpec]] = (experiment.network, experiment.vcs)
 
     def prepare(self, experiment: Experiment, places: Places) -> None:
-        """Have the nodes of a network that isn't started built for all that they will be."""
+        """Build the nodes of a network that is not started for all states that its events bring."""
         with places.at(""):
             for node in self._nodes.values():
                 node.note()  # before an event could be blamed
@@ -55,7 +55,7 @@ class Reconfigurator:
         self.to(event, written=True)
 
     def to(self, event: EventSpec, *, written: bool = False) -> None:
-        """Bring the network to the state that an event names; ``written`` as of :meth:`adopt`."""
+        """Change the network to the state that an event names; ``written`` is as for :meth:`adopt`."""
         (before, vcs), self._before = self._before, (event.network, event.vcs)
         for old, new in _other(before.lines, event.network.lines):
             if old.framing and new.framing:
@@ -87,5 +87,5 @@ class Reconfigurator:
 
 
 def _other(before: Sequence[_T], after: Sequence[_T]) -> Iterator[tuple[_T, _T]]:
-    """Pairs of what is not the same object before and after."""
+    """Return the pairs that are not the same object before and after."""
     return ((old, new) for old, new in zip(before, after, strict=True) if old is not new)

@@ -1,4 +1,4 @@
-"""Where in its document a fault is that shows only when an experiment's network and hosts are made.
+"""The place in the document of a fault that is found only when an experiment's network and hosts are made.
 
 The network knows nothing of documents: its errors name a node, a port or a VC of it. :class:`Places` knows which table
 each of these was made from.
@@ -23,12 +23,12 @@ __all__ = ["BuildError", "Places"]
 
 
 class BuildError(ConfigError):
-    """An experiment's network or hosts that can't be made.
+    """An experiment's network or hosts that cannot be made.
 
     Members
     -------
     key, what : str
-        The dotted key of the document that is at fault, "" where that isn't known; what is wrong with it.
+        The dotted key of the document that is at fault, "" where that is not known; what is wrong with it.
     """
 
     def __init__(self, key: str, what: str) -> None:
@@ -38,7 +38,7 @@ class BuildError(ConfigError):
 
 
 class Places:
-    """Maps faults of an experiment's network to their places in its document."""
+    """A map from faults of an experiment's network to their places in its document."""
 
     def __init__(self, experiment: Experiment, network: Network) -> None:
         self._experiment, self._network = experiment, network
@@ -74,7 +74,7 @@ class Places:
             raise BuildError(key, ": ".join(filter(None, (error.key, error.what)))) from error
 
     def flow(self, number: int) -> AbstractContextManager[None]:
-        """As :meth:`at` the table of a flow of the experiment."""
+        """Return the context of :meth:`at` for the table of a flow of the experiment."""
         tables = self._experiment.tables.flows
         return self.at(tables[number] if number < len(tables) else "flow")
 
@@ -84,7 +84,7 @@ class Places:
         return tables[number] if number < len(tables) else "vc"
 
     def _key(self, subject: Subject) -> str:
-        """The key of what an error is about; "": it doesn't say."""
+        """Return the key that an error is about; "" if the error names no subject."""
         if subject.vc is not None:
             owner = self._network.owner_of(subject.node, subject.vc)
             return self._key(replace(owner, key=subject.key))

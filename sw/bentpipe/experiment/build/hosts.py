@@ -54,52 +54,54 @@ class Splits(Protocol):
 
 @dataclass(slots=True)
 class BuiltExperiment:
-    """What a run needs of a network with its hosts.
+    """A network with its hosts, as a run uses it.
 
     Members
     -------
     engine : EngineHandle
     flows : dict[str, FlowHandle]
     now_ps : Callable
-        The simulated time.
+        Returns the simulated time.
     samples : Callable
-        What the switches tell of themselves now, by series: cells queued (``SWITCH.queue``), what ports with options
-        have to tell (``SWITCH:PORT.SERIES``).
+        Returns the present samples of switches by series: cells queued (``SWITCH.queue``), and series of ports with
+        options (``SWITCH:PORT.SERIES``).
     counters : Callable
-        Counters of every node, by its name: a number, or a list with one a VC or port.
+        Returns the counters of every node, by its name: a number, or a list of one per VC or port.
     drops : Callable
-        Cells dropped so far, by node and reason; ``True``: the hosts' interfaces too, which takes longer.
+        Returns cells dropped so far, by node and reason; with ``True`` also those of hosts' interfaces, which takes
+        longer.
     check : Callable
-        Raises if cells in, out, dropped and queued don't add up in every node.
+        Raises an error if cells in, out, dropped and queued do not balance at every node.
     ledger : Callable
-        What became of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`);
-        raises if that doesn't add up.
+        Returns the fate of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`).
+        Raises an error if the sums do not balance.
     ports : Callable
-        Cells that came for each port of the switches, those dropped, and their delays, a row each.
+        Returns for each port of the switches the cells that arrived for it, those dropped, and their delays.
     losses : Callable or None
-        Records of lost cells so far, and how many have none; None: they are not recorded.
+        Returns the records of lost cells so far, and the number of losses without a record; None: they are not
+        recorded.
     close : Callable
-        Lets go of the network's resources.
+        Releases the network's resources.
     change : Callable
-        Brings the network to the state that an event names.
+        Changes the network to the state that an event names.
     adopt : Callable or None
-        Takes a state for that of the network, in which the event loop has written the registers already.
+        Takes a state as the network's, when the event loop has already written the registers.
     capture : Callable
-        Begins the captures that the experiment asks for, in this folder; what it returns ends them.
+        Begins the experiment's captures in this folder; returns a context that ends them.
     oam : Callable
-        States and counts of the hosts' ends of OAM flows, a row each.
+        Returns states and counts of the hosts' ends of OAM flows, a row each.
     save : Callable or None
-        The state of what is no object of Python; None: there is no way to have it.
+        Returns the state that is not in Python objects; None: it cannot be saved.
     restore : Callable or None
-        Gives that to a copy of all this, and tells it the folder in which its captures are now.
+        Gives that state to a copy of all this, and tells the copy the folder of its captures.
     network : Network or None
-        That the hosts are on; None: there is none, as in a test.
+        The network of the hosts; None: there is none, as in a test.
     gauge : QueueMonitor or None
-        At the port at which a run is to split.
+        The monitor at the port at which a run is to split.
     splitting : Splits or None
         The engine of a run that splits.
     overrides : Overrides or None
-        The list of what events, profiles and requests write; None: the run makes it.
+        The list of values that events, profiles and requests write; None: the run makes it.
     verify : Callable
         Compares the run at its end with that of a board beside it, if there is one; returns how much was compared.
     """
@@ -133,7 +135,7 @@ Build = Callable[[Experiment, Any], BuiltExperiment]
 
 
 def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
-    """Nodes, lines, VCs, hosts and flows of an experiment, on the Verilated nodes."""
+    """Build nodes, lines, VCs, hosts and flows of an experiment."""
     network, nics, vcs = build_network(experiment)
     try:
         return add_hosts(experiment, recorder, network, nics, vcs)
@@ -143,12 +145,12 @@ def build(experiment: Experiment, recorder: Any) -> BuiltExperiment:
 
 
 def rehearse(experiment: Experiment) -> Engine:
-    """Make an experiment's network and hosts up to where its nodes would be compiled; the hosts, which can't run.
+    """Make an experiment's network and hosts up to where its nodes would be compiled; the hosts, which cannot run.
 
     Raises
     ------
     BuildError
-        They can't be made, and so the experiment can't run.
+        They cannot be made, and so the experiment cannot run.
     """
     from bentpipe.hosts.engine import Engine
 
@@ -179,8 +181,10 @@ def add_hosts(
     vcs: list[int],
     outside: Mapping[str, LedgerHost] | None = None,
 ) -> BuiltExperiment:
-    """Hosts and flows on a network made by :func:`build_network`; starts it. Hosts that are ``outside`` have no flows
-    and no ends of OAM flows here."""
+    """Add hosts and flows to a network made by :func:`build_network`, and start it.
+
+    Hosts that are ``outside`` have no flows and no ends of OAM flows here.
+    """
     from bentpipe.hosts.engine import Engine
 
     engine = Engine(network, recorder, segments="segments" in experiment.record.what)
@@ -220,12 +224,12 @@ def add_hosts(
 
 
 def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
-    """At the port at which a run splits.
+    """Return the queue monitor at the port at which a run splits; None without splitting.
 
     Raises
     ------
     BentpipeError
-        The engine's models give no state, which could be gone on from.
+        The engine's models cannot save their state, so a run cannot continue from it.
     """
     if experiment.splitting is None:
         return None

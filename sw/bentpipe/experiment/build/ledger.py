@@ -40,15 +40,18 @@ class LedgerHost(Protocol):
 def make_ledger(
     experiment: Experiment, accounts: Sequence[Account], hosts: Mapping[str, LedgerHost]
 ) -> list[dict[str, Any]]:
-    """The network's accounts with what hosts dropped before and behind it, one row a VC, as ``result.json`` has it.
+    """Return one row per VC: the network's account, and what the hosts dropped before and after it.
 
-    A row's ``sent`` are the PDUs that the source's host made for the VC, ``delivered`` those that the sink's host took
-    as whole, ``repeated`` duplicates of these, ``duplicated`` those that
-    the source's interface sent twice, and ``lost`` all others by ``where`` and ``why``; those under way at the end have
-    no ``where``.
-    ``congested`` are those of whose cells the last came with EFCI. ``cells`` are the cells of its PDUs
-    (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them. ``cdv`` is there only if the VC's
-    1-point CDV is measured: the contract and :class:`~bentpipe_sim.arrival_monitor.ArrivalCounts`.
+    The rows have the form of ``result.json``:
+
+    - ``sent`` are the PDUs that the source's host made for the VC; ``delivered`` those that the sink's host accepted
+      whole.
+    - ``repeated`` are duplicates of delivered PDUs; ``duplicated`` are PDUs that the source's interface sent twice.
+    - ``lost`` are all others by ``where`` and ``why``; those under way at the end have no ``where``.
+    - ``congested`` are delivered PDUs whose last cell arrived with EFCI.
+    - ``cells`` are the cells of its PDUs (:class:`~bentpipe_sim.accounts.CellAccount`), as the hardware counted them.
+    - ``cdv`` exists only if the VC's 1-point CDV is measured: the contract and
+      :class:`~bentpipe_sim.arrival_monitor.ArrivalCounts`.
     """
     ledger = []
     for index, (vc, account) in enumerate(zip(experiment.vcs, accounts, strict=True)):

@@ -23,7 +23,7 @@ _RECORD: Final = [
     *((name, "u1") for name in ("why", "tagged", "user")),
     ("unused", "u1", 5),
 ]
-"""As of ``bp_loss_record`` in ``csrc/network.h``."""
+"""Fields of ``bp_loss_record`` in ``csrc/network.h``."""
 
 
 def read_losses(experiment: Experiment, network: Network) -> tuple[pa.Table, int]:

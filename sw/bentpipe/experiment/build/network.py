@@ -117,10 +117,10 @@ def _line(
     links: dict[tuple[str, str], Link],
     between: Between,
 ) -> None:
-    """A link each way, or one in loop-back.
+    """Add a link for each direction of a line, or one in loop-back.
 
-    Errors and framing are those of the SONET line before a link, if it is one: to the cells it is the same whether they
-    are delayed before the receiver or behind it.
+    If the line is a SONET line, errors and framing are those of the SONET line before the link. For the cells it makes
+    no difference whether the delay is before the receiver or after it.
     """
     sonet = None
     if line.framing:
@@ -138,7 +138,7 @@ def _line(
 
 
 def _along(path: Sequence[str], nodes: Nodes, between: Between) -> list[Any]:
-    """Hosts and switches by their names, and what joins them."""
+    """Return hosts and switches of a path, and the nodes between them."""
     found = []
     for here, after in zip(path, (*path[1:], ""), strict=True):
         found += [nodes[here], *between.get((here, after), [])]

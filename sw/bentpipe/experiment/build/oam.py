@@ -23,10 +23,10 @@ OamEnds = dict[int, "OamEnd"]
 def add_ends(
     experiment: Experiment, engine: Engine, network: Network, hosts: Mapping[str, Host], vcs: list[int]
 ) -> OamEnds:
-    """Return an end at every host with OAM flows, for each VC that begins there, or ends there and has no other way;
-    none for those to several hosts.
+    """Add the ends of OAM flows, and return them.
 
-    The other way of a VC is that of its flow, or else the one that passes the same ports.
+    Every host with OAM flows has one for each VC that begins there, or that ends there and has no VC in the other
+    direction. VCs to several hosts have none.
     """
     from bentpipe.hosts.oam import EndPoint
 
@@ -57,7 +57,7 @@ def _both(flow: FlowSpec) -> tuple[tuple[int, int], ...]:
 
 
 def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
-    """Location ID and PTI of a flow's loopback cells."""
+    """Return the location ID and PTI of a flow's loopback cells."""
     at = flow.settings["at"]
     if not at:
         return END_POINT, END_PTI
@@ -69,8 +69,10 @@ def loopback_to(flow: FlowSpec, network: NetworkSpec) -> tuple[bytes, int]:
 
 
 def report_ends(experiment: Experiment, ends: OamEnds, now_ps: int) -> list[dict[str, Any]]:
-    """Return what became of the ends at which anything happened, as ``result.json`` has it: cells by kind, how often
-    and how long (ps) it was in each state, when these began and ended."""
+    """Return the report of the ends at which anything happened, in the form of ``result.json``.
+
+    It has cells by kind, how often and how long (ps) the end was in each state, and when these began and ended.
+    """
     rows = []
     for number, end in ends.items():
         point = end.point

@@ -78,7 +78,7 @@ class Timeline:
         return None if self._next is None else self._next[0]
 
     def pop(self) -> ProfileRow | PlannedEvent:
-        """Take the next entry off the timeline."""
+        """Take the next entry off the timeline and return it."""
         assert self._next is not None
         _, number, entry = self._next
         if number < len(self._profiles):
@@ -109,9 +109,9 @@ class Resolved:
 
 
 class Rates:
-    """What ports of switches may send and VCs are paced at, in b/s of cells, from each time on at which it changed.
+    """The rates of switches' ports and of paced VCs, in b/s of cells, from each time on at which one changed.
 
-    A load-reactive port may send its ceiling. Changes by profiles are averaged over spans of ``span_ps``, so that their
+    A load-reactive port has its ceiling. Changes by profiles are averaged over spans of ``span_ps``, so that their
     number stays small: the mean over any whole number of spans is exact.
     """
 
@@ -156,7 +156,7 @@ class Rates:
         self._last = network, vcs
 
     def rows(self, now_ps: int) -> list[dict[str, Any]]:
-        """Return all so far."""
+        """Return all rates so far."""
         if self._start is None:
             return self._found
         closed = Rates.__new__(Rates)
@@ -266,7 +266,7 @@ class Overrides:
         Raises
         ------
         BentpipeError
-            A key is none, or can't be changed in a run; a value is out of range.
+            A key is none, or cannot be changed in a run; a value is out of range.
         """
         basis, values = self.count, {SHORTHANDS.get(key, key): value for key, value in values.items()}
         if all(key.rpartition(".")[2] != "rate" for key in values):  # which others hang on
@@ -284,12 +284,14 @@ class Overrides:
         return Resolved(values, event, basis)
 
     def write(self, at_ps: int, source: str, resolved: Resolved) -> EventSpec:
-        """Have values hold from now on; what was resolved on top of another state is resolved again.
+        """Write values that hold from now on; return the change.
+
+        Values that were resolved on top of another state are resolved again.
 
         Raises
         ------
         BentpipeError, SimulationError
-            They make no experiment any more, or the network doesn't take them; it is as it was.
+            With them the experiment is invalid, or the network refuses them; then nothing changes.
         """
         self.absorb()
         event = resolved.event
@@ -298,8 +300,10 @@ class Overrides:
         return self._enter(replace(event, at_ps=at_ps, source=source), resolved.values)
 
     def reset(self, at_ps: int) -> EventSpec:
-        """Bring everything back to what the run began with; what the network refuses is an error, as of
-        :meth:`write`."""
+        """Reset everything to the values with which the run began; return the change.
+
+        If the network refuses a value, the error is as for :meth:`write`.
+        """
         self.absorb()
         first = EventSpec(at_ps, tuple(changes_between(self.document(), self._file, {})), self._first, self._vcs)
         event = replace(first, source="reset")
@@ -323,7 +327,7 @@ class Overrides:
         return self._feed is not None
 
     def feed(self, until_ps: int, limit_ps: int) -> None:
-        """Before time passes up to ``until_ps``: have the event loop make rows, none that holds after ``limit_ps``."""
+        """Let the event loop make rows before time passes up to ``until_ps``; none of them holds after ``limit_ps``."""
         if self._feed is not None:
             self._feed.feed(until_ps, limit_ps)
 
@@ -342,7 +346,8 @@ class Overrides:
         self.rates.are(network, self.now.vcs)
 
     def _last_rows(self, rows: Sequence[PassedRow]) -> list[tuple[ProfileSpec, int, int]]:
-        """The last row with a value of each column of each profile, in the order of the rows: profile, row, column."""
+        """Return the last row with a value of each column of each profile, in the order of the rows: profile, row,
+        column."""
         profiles, found = self._experiment.profiles, []
         left = {row.profile: {*range(len(profiles[row.profile].keys))} for row in rows}
         open_columns = sum(map(len, left.values()))
@@ -384,7 +389,7 @@ class Overrides:
         self.count += len(rows)
 
     def enter(self, entry: ProfileRow | PlannedEvent) -> EventSpec | None:
-        """Have a planned entry hold from now on; what it changed, None of a profile's row."""
+        """Enter a planned entry, which holds from now on; return its change, or None for a profile's row."""
         try:
             if isinstance(entry, ProfileRow):
                 self._row(entry)
@@ -434,7 +439,7 @@ class Overrides:
         orders.append(self.count)
 
     def _on_lines(self, values: Mapping[str, Any]) -> EventSpec | None:
-        """The state that these values make of that of now, where they are of lines alone; None: not known here."""
+        """Return the state that these values make of the present one; None unless all of them are values of lines."""
         writes = self._lines.writes(values)
         network = None if writes is None else self._lines.applied(self.now.network, writes)
         if network is None:
@@ -481,7 +486,7 @@ class Overrides:
         return [(at_ps, source, key, value) for at_ps, _, source, key, value in found]
 
     def rates_until(self, now_ps: int) -> list[dict[str, Any]]:
-        """Return the rates up to now, as of :class:`Rates`."""
+        """Return the rates up to now, as for :class:`Rates`."""
         self.absorb()
         return self.rates.rows(now_ps)
 
@@ -503,7 +508,7 @@ def _same(experiment: Experiment) -> Experiment:
 
 
 def value_at(document: Mapping[str, Any], key: str) -> Any:
-    """Return what a document has at a dotted key; None: nothing."""
+    """Return the value of a document at a dotted key; None if there is none."""
     here: Any = document
     for part in key.split("."):
         if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
@@ -522,7 +527,7 @@ def _with(document: dict[str, Any], late: Mapping[str, Any], values: Mapping[str
 
 
 def _as_framed(network: NetworkSpec, first: NetworkSpec) -> NetworkSpec:
-    """The network with lines of cells where the run has these instead of SONET lines."""
+    """Return the network with lines of cells wherever the run was built with them instead of SONET lines."""
     if all(bool(new.framing) == bool(old.framing) for new, old in zip(network.lines, first.lines, strict=True)):
         return network
     lines = (new if old.framing else new.of_cells() for new, old in zip(network.lines, first.lines, strict=True))

@@ -1,4 +1,4 @@
-"""What came for each port of a switch, as the switch's counters have it."""
+"""The cells that arrived for each port of a switch, from the switch's counters."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Target:
 
 
 class RowFeed:
-    """Gives the event loop the rows of profiles as register writes.
+    """The feed of profiles' rows to the event loop, as register writes.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class RowFeed:
 
     @property
     def _targets(self) -> list[list[list[_Target]] | None]:
-        """Of each profile and each of its columns, what it writes; None: a column writes more than registers."""
+        """Return the targets of each column of each profile; None for a column that writes more than registers."""
         if not self._found_targets:
             finder = _Targets(self._experiment, self._network, self._shorter_ps)
             self._found_targets = [finder.of_profile(profile) for profile in self._profiles]
@@ -134,7 +134,7 @@ class RowFeed:
             self._give(rows)
 
     def passed(self) -> list[PassedRow]:
-        """Take the rows that hold by now, in their order."""
+        """Take the rows that hold by now, and return them in their order."""
         if not self._given:
             return []
         end = bisect_right(self._ticks, self._network.loop.made())
@@ -165,7 +165,7 @@ class RowFeed:
         return found
 
     def _coming(self) -> Iterator[tuple[int, PassedRow]]:
-        """The rows not given yet with their ticks: by tick, then in the order of the profiles, then by number."""
+        """Yield the remaining rows with their ticks: by tick, then in the order of the profiles, then by number."""
 
         def rows(index: int, profile: ProfileSpec, first: int) -> Iterator[tuple[int, PassedRow]]:
             ps, ticks = RATIO
@@ -210,7 +210,8 @@ class RowFeed:
         loop.schedule(loop.ffi.from_buffer("bp_scheduled_write[]", made), len(made))
 
     def _table(self, rows: Sequence[PassedRow]) -> tuple[list[tuple[int, int]], list[int], np.ndarray]:
-        """Node and address of all registers, the words of each, and their values: those of now, and a row for each."""
+        """Return node and address of all registers, the words of each, and their values: those of now, and a row for
+        each."""
         import numpy as np
 
         known = self._values or {}
@@ -249,7 +250,7 @@ class RowFeed:
 
 
 class _Targets:
-    """Finds what the columns of profiles write."""
+    """The targets of profiles' columns."""
 
     def __init__(self, experiment: Experiment, network: Network, shorter_ps: Mapping[str, int]) -> None:
         self._lines, self._shorter_ps = experiment.network.lines, shorter_ps
@@ -299,8 +300,11 @@ class _Targets:
 def _of_link(
     link: Link, member: str, registers: Sequence[tuple[str, int, int]], less: int, like: _Target | None
 ) -> _Target:
-    """``less``: the settings have so much less than rows; ``like``: the same of the line's other direction, whose
-    values are computed once for both."""
+    """Return the target of a column that writes to a link.
+
+    ``less`` is by how much the settings are less than the rows. ``like`` is the target of the line's other direction,
+    whose values are computed once for both.
+    """
     names = [name for name, _, _ in registers]
 
     def made(value: Any) -> Sequence[int | None]:

@@ -16,7 +16,7 @@ __all__ = ["add_stream"]
 
 
 def add_stream(network: Network, flow: FlowSpec, hosts: tuple[Host, Host], vc: int) -> TestCellStream:
-    """Have the interfaces of the flow's hosts built with test cells on a VC.
+    """Build the interfaces of the flow's hosts with test cells on a VC; return the stream.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class Assignment:
 def assigned(
     document: dict[str, Any], settings: Iterable[Assignment], name: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a copy of the document with values in it, and by what each dotted key was set."""
+    """Return a copy of the document with values in it, and the source that set each dotted key."""
     document = copy.deepcopy(document)
     touched: dict[str, str] = {}
     for setting in settings:
@@ -87,7 +87,7 @@ def _assign(node: Any, full: str, parts: list[str], value: Any, name: str, above
 
 
 def value_of(text: str) -> Any:
-    """A value as TOML has it; anything that isn't TOML is a text, so quotes needn't be typed."""
+    """Return a value as TOML reads it; a text that is not TOML stands for itself, so quotes are not needed."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -96,7 +96,7 @@ def value_of(text: str) -> Any:
 
 
 def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """One table over another, and so the tables in them."""
+    """Merge two tables, and the tables in them; values of ``above`` win."""
     whole = below | above
     for key in below.keys() & above.keys():
         if isinstance(below[key], dict) and isinstance(above[key], dict):

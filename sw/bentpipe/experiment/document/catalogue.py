@@ -30,7 +30,8 @@ def catalogue() -> dict[str, Path]:
 
 
 def networks() -> dict[str, Path]:
-    """What several of them share and is no experiment by itself, by the name to ``extends``: ``networks/acts``."""
+    """Return the files that experiments share, which are no experiments, by the name for ``extends``:
+    ``networks/acts``."""
     return {f"networks/{path.stem}": path for path in sorted((_CATALOGUE / "networks").glob("*.toml"))}
 
 
@@ -95,17 +96,9 @@ def _too_deep(path: Path, line: int | None) -> ConfigError:
 
 
 def read_extended(path: Path) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
-    """Return a TOML file on top of what it ``extends``: an experiment of the catalogue, one of its networks, or a file,
-    from its own folder on. The document, and the files that it is from with their texts, itself first.
+    """Return a TOML file on top of the file that it ``extends``, and all these files with their texts, itself first.
 
-    Its tables go over those of the same name, key by key; what else it has, arrays of tables among it, stands instead.
-    Cases, axes, published and predicted figures are each file's own, and so is ``[experiment]`` but for the times and
-    the seed.
-
-    Raises
-    ------
-    BentpipeError, ConfigError
-        As :func:`find` and :func:`read_document`; a file extends itself.
+    It extends an experiment of the catalogue, one of its networks, or a file relative to its own folder.
     """
     return _extended(path, ())
 

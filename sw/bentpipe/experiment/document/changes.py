@@ -1,4 +1,4 @@
-"""What was changed in an experiment, against its file: each key with its old and its new value."""
+"""The changes of an experiment against its file: each key with its old and its new value."""
 
 from __future__ import annotations
 
@@ -27,15 +27,9 @@ class Change:
 
 
 def changes_between(before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Change]:
-    """Return how two documents differ in what decides a run's figures. To give a key the value that it has anyway
-    changes nothing.
+    """Return the differences of two documents that decide a run's figures.
 
-    Parameters
-    ----------
-    before, after : Mapping
-        As ``tomllib`` gives them: a file (with the values of its case), and the same with ``--set`` in it.
-    defaults : Mapping
-        Values by dotted key of what stands in neither (:class:`bentpipe.experiment.table.Source`).
+    To give a key the value that it has by default changes nothing.
     """
     found = _between("", before, after, defaults)
     return [c for c in found if not any(f"{c.key}.".startswith(f"{apart}.") for apart in _APART)]
@@ -65,7 +59,7 @@ def _between(path: str, before: Any, after: Any, defaults: Mapping[str, Any]) ->
 
 
 def _entries(value: Any) -> dict[str, Any] | None:
-    """Return what a table or a list of tables holds, by name or number; None of a value."""
+    """Return the contents of a table or a list of tables, by name or number; None for a value."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):

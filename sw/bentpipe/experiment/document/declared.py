@@ -25,7 +25,7 @@ class DeclaredTable(Settings):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """Of the declared settings those that are given, by name."""
+        """Return the declared settings that are given, by name."""
         return self._values
 
     @property
@@ -35,17 +35,17 @@ class DeclaredTable(Settings):
 
     @classmethod
     def declared(cls, given: Mapping[str, Any]) -> tuple[Setting, ...]:
-        """The settings that a table with these keys may have."""
+        """Return the settings that a table with these keys may have."""
         raise NotImplementedError
 
     @classmethod
     def declared_keys(cls) -> Collection[str]:
-        """The keys of all settings that any such table may have."""
+        """Return the keys of all settings that any such table may have."""
         raise NotImplementedError
 
     @classmethod
     def supplied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Defaults of members that depend on what is given."""
+        """Return the defaults of members that depend on what is given."""
         del given
         return {}
 
@@ -56,7 +56,7 @@ class DeclaredTable(Settings):
         return cls.unknown(key)
 
     def unset(self) -> Iterator[tuple[str, Any]]:
-        """The declared settings that are not given and have a default: key and default as one would write them."""
+        """Yield the declared settings that are not given and have a default: key, and default as one would write it."""
         for setting in self.declared({name: getattr(self, name) for name in type(self).model_fields}):
             if setting.name not in self._values and not setting.required and setting.default is not None:
                 yield setting.key, setting.shown(setting.default)

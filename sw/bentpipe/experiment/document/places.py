@@ -1,4 +1,7 @@
-"""Where the keys of a TOML document stand, which ``tomllib`` doesn't tell. It has found the document valid before."""
+"""The line numbers of the keys in a TOML document, which ``tomllib`` does not report.
+
+The document has been read by ``tomllib`` before, so it is valid.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _TOKEN: Final = re.compile(
 
 
 def bracket_line(text: str, depth: int) -> int | None:
-    """Return the first line on which more brackets than so many are open; None: there is none."""
+    """Return the first line on which more than so many brackets are open; None if there is none."""
     line, is_open = 1, 0
     for token in _TOKEN.finditer(text):
         is_open += (token[0] in "[{") - (token[0] in "]}")
@@ -32,7 +35,7 @@ def bracket_line(text: str, depth: int) -> int | None:
 
 
 def lines(text: str) -> dict[str, int]:
-    """The line (from 1) of every key and table by its dotted path, in which entries of arrays are numbers from 0 on."""
+    """Return the line (from 1) of every key and table by its dotted path; entries of arrays are numbers from 0."""
     reader = _Reader(text)
     reader.document()
     return reader.found
@@ -61,7 +64,7 @@ class _Reader:
                 self._pair(section)
 
     def _next(self) -> str:
-        """Return the next character that means something; empty at the end."""
+        """Return the next significant character; empty at the end."""
         found = _SPACE.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1]
@@ -82,7 +85,7 @@ class _Reader:
         return path
 
     def _key(self) -> list[str]:
-        """Return the parts of the key that comes; the place stays at its end."""
+        """Return the parts of the next key; the place is at its end afterwards."""
         self._next()
         self._line()
         found = _KEY.match(self.text, self.at)

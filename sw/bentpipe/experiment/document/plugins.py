@@ -56,7 +56,7 @@ _MOST_SHOWN: Final = 12
 
 
 class PluginError(BentpipeError):
-    """A plugin that can't be used: the message names its file or package."""
+    """A plugin that cannot be used: the message names its file or package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Plugin:
 
 @dataclass(slots=True)
 class _Declared:
-    """What a plugin declares, not added yet."""
+    """The declarations of a plugin that are not added yet."""
 
     applications: list[ApplicationSpec] = field(default_factory=list)
     growths: list[Registration] = field(default_factory=list)
@@ -143,7 +143,7 @@ def load(name: str, path: Path) -> Plugin:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        with _told(str(path), path):
+        with _with_place(str(path), path):
             spec.loader.exec_module(module)
             declared = _declared_in(module)
             return _add(declared, name, sha256, "", str(path.resolve()), module_name)
@@ -159,7 +159,7 @@ def installed() -> None:
     Raises
     ------
     PluginError
-        As of :func:`load`.
+        As for :func:`load`.
     """
     if _asked:
         return
@@ -177,13 +177,13 @@ def _load_package(package: str, entries: Sequence[EntryPoint]) -> None:
     declared = _Declared()
     place, tops = f"package {package}", sorted({entry.module.partition(".")[0] for entry in entries})
     for entry in entries:
-        with _told(f"{place}: entry point {entry.name!r} of {entry.group}"):
+        with _with_place(f"{place}: entry point {entry.name!r} of {entry.group}"):
             _GROUPS[entry.group](declared, entry.load(), entry.value)
     files = [Path(str(sys.modules[top].__file__)) for top in tops]
     sources = [(f, f.parent.rglob("*.py") if f.name == "__init__.py" else [f]) for f in files]
     sha256 = hashlib.sha256("".join(_digest(found, f.parent) for f, found in sources).encode()).hexdigest()
     version = entries[0].dist.version if entries[0].dist else ""
-    with _told(place):
+    with _with_place(place):
         _add(declared, package, sha256, version, "", *tops)
 
 
@@ -206,7 +206,7 @@ def required(rows: Iterable[Sequence[str]], who: str) -> None:
 
 
 def rows_of(plugins: Iterable[Plugin]) -> list[tuple[str, str, str]]:
-    """Return what :func:`required` takes."""
+    """Return the plugins in the form that :func:`required` takes."""
     return [(plugin.name, plugin.file, plugin.sha256) for plugin in plugins]
 
 
@@ -218,7 +218,7 @@ def keys_of(plugin: Plugin) -> set[str]:
 
 
 def blamed(error: Exception) -> str:
-    """Return where in a plugin an error comes from, and what it is; "" if it isn't a plugin's."""
+    """Return the place in a plugin where an error comes from, and its text; "" if it is not a plugin's."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         for plugin in _loaded.values():
             file = Path(frame.filename)
@@ -240,8 +240,8 @@ def _text(error: Exception) -> str:
 
 
 @contextmanager
-def _told(place: str, path: Path | None = None) -> Iterator[None]:
-    """Whatever is raised in the block becomes a line about a plugin, with the place in its own files."""
+def _with_place(place: str, path: Path | None = None) -> Iterator[None]:
+    """Turn every exception within the context into a line about a plugin, with the place in its own files."""
     try:
         yield
     except PluginError:
@@ -266,7 +266,7 @@ def _within(file: str, path: Path | None) -> str:
 
 
 class _Refused(Exception):
-    """What is wrong with something that a plugin declares."""
+    """A declaration of a plugin is invalid; the text names the fault."""
 
 
 def _each(given: object) -> Iterator[object]:
@@ -277,7 +277,7 @@ def _each(given: object) -> Iterator[object]:
 
 
 def _declared_in(module: ModuleType) -> _Declared:
-    """Return what a module declares, by the names that modules of bentpipe use."""
+    """Return the declarations of a module, by the names that modules of bentpipe use."""
     found = _Declared()
     known = {"APPLICATION": _take_applications, "REGISTRATION": _take_growths, "OPTIONS": _take_options}
     known |= {"APPLICATIONS": _take_applications, "GROWTHS": _take_growths}

@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class ConfigProblem(Exception):
-    """What is wrong with a dotted key of a document."""
+    """A dotted key of a document has a fault; ``what`` is the text."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(key, what)
@@ -30,22 +30,22 @@ class ConfigProblem(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a document came from, for messages.
+    """The origin of a document, for messages.
 
     Members
     -------
     name : str
         The file's name.
     text : str
-        Its text, from which line numbers are found.
+        Its text, in which line numbers are found.
     overrides : Mapping[str, str]
-        Dotted keys that came not from the file, and what gave them: ``--set``, ``--vary``.
+        Dotted keys that are not from the file, with what set them: ``--set``, ``--vary``.
     defaults : dict
-        What was taken for keys that weren't there, by dotted key, as one would write it; filled in reading.
+        Defaults of missing keys, by dotted key, as one would write them; filled in reading.
     base : Source | None
-        Where what the text doesn't have is from, if it extends another.
+        Source of the file that this one extends, if any.
     folder : Path | None
-        Where files that the document names are looked for.
+        Folder of the files that the document names.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Source:
     folder: Path | None = None
 
     def error(self, *found: ConfigProblem) -> ConfigError:
-        """One error of all that was found, in the order of the lines; what the command line gave comes first."""
+        """Return one error for all faults, in the order of the lines; those of the command line are first."""
         said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
         first, *more = _lists_once(said)
         error = ConfigError(first)
@@ -85,7 +85,7 @@ class Source:
         return key
 
     def owner(self, key: str) -> Source:
-        """Return the file that has most of a dotted key: this one, or one that it extends."""
+        """Return the file with the longest part of a dotted key: this one, or one that it extends."""
         below = self.base.owner(key) if self.base else self
         return below if len(below._nearest(key)) > len(self._nearest(key)) else self
 
@@ -104,7 +104,7 @@ class Source:
 
 
 def _lists_once(lines: Iterable[str]) -> Iterator[str]:
-    """Lines in which what is known is listed the first time only."""
+    """Yield the lines; a list of known words is kept only the first time."""
     listed: set[str] = set()
     for line in lines:
         before, known, words = line.partition("; known: ")
@@ -113,7 +113,7 @@ def _lists_once(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProblem:
-    """Return an error of a model; of a list of values the list's."""
+    """Return the error of a model; for a list of values, the list's."""
     parts = [str(part) for part in place if not str(part).startswith(("|", "["))]
     if parts and isinstance(place[-1], int) and not isinstance(given, dict) and not what.startswith("expected a table"):
         parts.pop()
@@ -121,7 +121,7 @@ def _wrong(place: tuple[int | str, ...], what: str, given: object) -> ConfigProb
 
 
 class Problems:
-    """Gathers what is wrong, so that it is said at once."""
+    """A collector of problems, which reports all of them at once."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -129,13 +129,13 @@ class Problems:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """What is wrong in here is kept for later."""
+        """Keep an error raised inside the context for later."""
         try:
             yield
         except ConfigProblem as wrong:
             self.found.append(wrong)
 
     def check(self) -> None:
-        """Raises :class:`ConfigError` if something was wrong."""
+        """Raise :class:`ConfigError` if an error was kept."""
         if self.found:
             raise self.source.error(*self.found)

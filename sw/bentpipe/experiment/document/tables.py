@@ -160,7 +160,7 @@ Port = Annotated[
 
 
 class ExperimentTable(Settings):
-    """What the experiment is called, where it is from, how long it runs."""
+    """Name, origin and duration of the experiment."""
 
     id: Annotated[
         str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*", "{given!r} is not a name of letters, digits, '.', '_' and '-'")
@@ -169,9 +169,9 @@ class ExperimentTable(Settings):
     paper: str = Field(default="", description="paper that the experiment repeats")
     figure: str = Field(default="", description="figure or table in the paper")
     description: str = Field(default="", description="description in some sentences")
-    duration_ps: Annotated[int, TIME.within("1 us", "100000 s")] = Field(description="simulated at most")
+    duration_ps: Annotated[int, TIME.within("1 us", "100000 s")] = Field(description="longest simulated time")
     quick_ps: Annotated[int, TIME.within("1 us", "100000 s")] | None = Field(
-        default=None, description="simulated with `--quick`"
+        default=None, description="simulated time with `--quick`"
     )
     seed: Annotated[int, COUNT.within(0, 2**32 - 1)] = Field(default=1, description="seed of all random numbers")
     axis: str = Field(default="", description="label of the axis of the cases' places (`at`)")
@@ -254,9 +254,9 @@ class LineTable(LinkSettings, PortSettings):
         description="true: no cell passes. One value, or two: from the first end to the second, and back",
         json_schema_extra=IN_RUN,
     )
-    line: _LINES | None = Field(default=None, description="as in `[network]`, for this line")
+    line: _LINES | None = Field(default=None, description="line type, as in `[network]`")
     clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
-        default=None, description="as in `[network]`, for this line"
+        default=None, description="clock tolerance, as in `[network]`"
     )
     ppm: Annotated[float, NUMBER.within(-320.0, 320.0, name="ppm")] = Field(
         default=0.0,
@@ -277,7 +277,7 @@ class LineTable(LinkSettings, PortSettings):
         return given
 
     def port(self, end: int) -> PortSettings:
-        """Return what the port at its first end (0) or second one (1) has."""
+        """Return the settings of the port at its first end (0) or second one (1)."""
         return self.back if end and self.back is not None else PortSettings.part_of(self)
 
     @property
@@ -300,13 +300,13 @@ class LineTable(LinkSettings, PortSettings):
 
     @property
     def outages(self) -> tuple[bool, bool]:
-        """Whether there is an outage, out and back."""
+        """Return whether the line is interrupted, out and back."""
         out, back = self.outage if isinstance(self.outage, tuple) else (self.outage, self.outage)
         return out, back
 
 
 class HostsTable(HostSettings, NicSettings):
-    """What all hosts share."""
+    """Settings of all hosts."""
 
     cost_ps: Annotated[int, _DELAY] | None = Field(
         default=None,
@@ -316,7 +316,7 @@ class HostsTable(HostSettings, NicSettings):
 
 
 class HostTable(HostSettings, NicSettings, PortSettings):
-    """A host, and its line to a switch, with what the switch's port to it has; what isn't given is that of `[hosts]`.
+    """A host, and its line to a switch, with what the switch's port to it has; what is not given is that of `[hosts]`.
 
     A host's own profile goes before what `[hosts]` says of cost and clock.
     """
@@ -325,13 +325,15 @@ class HostTable(HostSettings, NicSettings, PortSettings):
     address: Annotated[
         str, Pattern(r"|(\d{1,3}\.){3}\d{1,3}", "{given!r} is not an address; write four numbers, as 204.235.72.224")
     ] = Field(default="", description="IPv4 address, by which a NetSpec script may name the host")
-    rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="of its line")
+    rate_bps: Rate = Field(default=LINE_RATES["OC-3c"], description="cell rate of the host's line")
     delay_ps: Annotated[int, _DELAY] = Field(default=0, description="propagation delay of its line, one way")
     line: _LINES | None = Field(default=None, description="line type, as in `[network]`")
     line_clock_tolerance_ppm: Annotated[float, _TOLERANCE] | None = Field(
         default=None, description="clock tolerance of its line, as in `[network]`"
     )
-    cost_ps: Annotated[int, _DELAY] | None = Field(default=None, description="as in `[hosts]`")
+    cost_ps: Annotated[int, _DELAY] | None = Field(
+        default=None, description="processor time to send and to receive a segment, as in `[hosts]`"
+    )
 
 
 class VpTable(VcSettings):
@@ -358,7 +360,7 @@ class VpTable(VcSettings):
 
 
 class NetworkTable(Settings):
-    """Switches, the lines between them, the hosts at them."""
+    """The switches, the lines between them, and the hosts of an experiment."""
 
     line: _LINES = Field(
         default="cell",
@@ -400,10 +402,10 @@ class CdvSettings(Settings):
 
     pcr_bps: Rate = Field(description="peak cell rate of the reference clock, bits of cells a second")
     cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
-        default=0, description="tolerance: a cell may be early by so much; others do not conform"
+        default=0, description="tolerance: time by which a conforming cell may be early"
     )
     at: str | None = Field(
-        default=None, description="switch or host at which it is measured; default: the last host of the VC"
+        default=None, description="switch or host of the measurement; default: the last host of the VC"
     )
 
 
@@ -466,9 +468,9 @@ class FlowTable(DeclaredTable, PacingSettings, ContinuitySettings):
     datagram: Annotated[int, SIZE.within(1, 65507)] | None = Field(
         default=None, description="largest payload of a datagram, octets (UDP); default: as many as fit the MTU"
     )
-    start_ps: Annotated[int, TIME] = Field(default=0, description="when it begins")
+    start_ps: Annotated[int, TIME] = Field(default=0, description="start time of the flow")
     vc: str | None = Field(default=None, description="name of the `[[vc]]` that the flow uses")
-    return_vc: str | None = Field(default=None, description="the one back")
+    return_vc: str | None = Field(default=None, description="name of the `[[vc]]` of the opposite direction")
     tcp: TcpTable | None = Field(default=None, description="TCP settings that differ from `[hosts.tcp]`")
 
     @model_validator(mode="after")
@@ -549,7 +551,7 @@ class TrafficTable(PacingSettings):
 class LossTable(Settings):
     """PDUs or cells of a VC that a line loses."""
 
-    line: str = Field(description="where")
+    line: str = Field(description="line on which the losses occur")
     vc: str = Field(
         description="VC with the losses; a flow's own VC has the flow's name, the other direction `NAME.return`"
     )
@@ -570,7 +572,7 @@ class LossTable(Settings):
 class EventTable(Settings):
     """A change of settings in a run: those that say so, from the first tick on that begins at this time or later."""
 
-    at_ps: Annotated[int, TIME] = Field(description="when")
+    at_ps: Annotated[int, TIME] = Field(description="time of the change")
     set: dict[str, Any] = Field(description="values by dotted key, as in `--set`")
 
 
@@ -595,7 +597,7 @@ class ProfileTable(Settings):
     offset_ps: Annotated[int, TIME] = Field(default=0, description="time of the run at which the series begins")
     begin_ps: Annotated[int, TIME] = Field(default=0, description="time of the file at which the series begins")
     repeat_ps: Annotated[int, TIME.within("10 us", TIME.high)] | None = Field(
-        default=None, description="period after which the series begins again; once unless given"
+        default=None, description="period after which the series begins again; default: it runs once"
     )
     columns: dict[str, str] = Field(
         default={}, description='columns to read, each with `time` or its key: `columns = { Capacity = "rate" }`'
@@ -612,10 +614,10 @@ class RecordTable(Settings):
         default=100 * 10**9, description="time between samples"
     )
     what: tuple[Annotated[str, Words(lambda: SERIES, "series")], ...] = Field(
-        default=tuple(name for name in SERIES if name != "segments"), description="the series"
+        default=tuple(name for name in SERIES if name != "segments"), description="names of the recorded series"
     )
-    pcap: tuple[str, ...] = Field(default=(), description="captures: `KIND:PLACE`")
-    losses: bool = Field(default=False, description="record each lost cell in `losses.parquet`")
+    pcap: tuple[str, ...] = Field(default=(), description="captures, as `KIND:PLACE`")
+    losses: bool = Field(default=False, description="records of lost cells, in `losses.parquet`")
     losses_most: Annotated[int, COUNT.within(1, 20_000_000)] = Field(
         default=1_000_000,
         description="greatest number of records, 64 octets each in memory; further lost cells are only counted",
@@ -632,8 +634,8 @@ class PublishedTable(Settings):
     )
     measured: Number | None = Field(default=None, description="measured figure")
     predicted: Number | None = Field(default=None, description="predicted figure")
-    unit: str = Field(default="Mb/s", description="of both")
-    source: str = Field(default="", description="where it stands")
+    unit: str = Field(default="Mb/s", description="unit of both figures")
+    source: str = Field(default="", description="place of the figure in the paper")
     metric: str | None = Field(
         default=None, description="our metric to compare, for example `FLOW.goodput`; default: by the quantity"
     )
@@ -642,28 +644,31 @@ class PublishedTable(Settings):
     )
     given_back: str = Field(
         default="",
-        description="the setting of this experiment that was taken from this figure: the figure is an input that comes "
-        "out again, and is counted apart",
+        description="setting of this experiment that was taken from this figure, which is then an input and is "
+        "counted separately",
     )
 
 
 class OpenTable(Settings):
-    """A parameter of which the source of the experiment doesn't give the value: `bentpipe explain` varies it."""
+    """A parameter of which the source of the experiment does not give the value: `bentpipe explain` varies it."""
 
-    key: str = Field(description="the dotted key, as of `--set`")
+    key: str = Field(description="dotted key, as for `--set`")
     values: Annotated[tuple[Any, ...], Length(1, 100, "give 1 to 100 values, not {count}")] = Field(
         description="plausible values, beside the experiment's own"
     )
-    why: str = Field(description="why these")
-    source: str = Field(description="the place that leaves it open, or that the values are from")
+    why: str = Field(description="reason for these values")
+    source: str = Field(description="source that leaves the parameter open, or gives the values")
 
 
 class ExpectTable(Settings):
-    """What a run must come to; it fails (exit code 1) if it doesn't. A run that was shortened isn't judged."""
+    """A condition on the result of a run: the run fails (exit code 1) if it does not hold.
+
+    A shortened run is not judged.
+    """
 
     metric: str = Field(description="our metric, as for a published figure")
     min: Number | None = Field(default=None, description="least allowed value")
-    max: Number | None = Field(default=None, description="the most")
+    max: Number | None = Field(default=None, description="greatest allowed value")
     unit: str | None = Field(
         default=None, description="unit of the bounds; default: `Mb/s` of rates, `ms` of times, else `1`"
     )
@@ -680,7 +685,7 @@ class ExpectTable(Settings):
 
 class SplittingTable(Settings):
     """Rare losses at a port, estimated by splitting: what a plain run of the experiment's duration has of excursions to
-    high queues is gone on with from level to level of the queue, with other random numbers each time."""
+    high queues is continued from level to level of the queue, with other random numbers each time."""
 
     port: Port = Field(description="port whose queue defines the levels, and whose losses are counted")
     levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
@@ -711,10 +716,10 @@ class TheoryTable(Settings):
 
     quantity: str = Field(description="quantity")
     predicted: Number = Field(description="predicted figure")
-    unit: str = Field(default="", description="of both")
-    source: str = Field(default="", description="the formula")
+    unit: str = Field(default="", description="unit of both figures")
+    source: str = Field(default="", description="source of the formula")
     growth: str = Field(default="", description="series that only grows, for example `lan:3.delays`")
-    per: str = Field(default="", description="another, as `lan:3.sent`")
+    per: str = Field(default="", description="series by whose growth it is divided, for example `lan:3.sent`")
     metric: Literal["", "loss_ratio", "plain_loss_ratio"] = Field(
         default="", description="metric of splitting, instead of both series"
     )
@@ -759,7 +764,7 @@ class AxisTable(Settings):
     name: str = Field(description="part of the names of cases, before the point's")
     label: str = Field(default="", description="label on the plot; default: the name")
     points: Annotated[tuple[PointTable, ...], Length(1, 1000, "an axis has 1 to 1000 points, not {count}")] = Field(
-        description="in their order"
+        description="points of the axis, in their order"
     )
 
 
@@ -810,7 +815,7 @@ class Document(Cases, extra="forbid"):
     loss: tuple[LossTable, ...] = Field(default=(), description="losses of given PDUs or cells")
     event: tuple[EventTable, ...] = Field(default=(), description="changes of settings in a run")
     profile: tuple[ProfileTable, ...] = Field(default=(), description="settings that follow a file in a run")
-    record: RecordTable = Field(default=RecordTable(), description="what a run records")
+    record: RecordTable = Field(default=RecordTable(), description="records of a run")
     splitting: SplittingTable | None = Field(default=None, description="estimate of rare losses at a port")
     published: tuple[PublishedTable, ...] = Field(default=(), description="published figures to compare")
     open: tuple[OpenTable, ...] = Field(default=(), description="parameters that the source leaves open")
@@ -819,7 +824,7 @@ class Document(Cases, extra="forbid"):
 
 
 def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what a document doesn't give, as one would write it there: dotted keys and values.
+    """Yield what a document does not give, as one would write it there: dotted keys and values.
 
     Tables in which something else holds then, those of hosts and TCP of flows, are left out.
     """
@@ -827,7 +832,7 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
         key = f"{above}.{key_of(name)}" if above else key_of(name)
         value = getattr(model, name)
         if isinstance(value, Settings):
-            if not isinstance(model, FlowTable):  # what [flow.tcp] doesn't say is that of [hosts.tcp]
+            if not isinstance(model, FlowTable):  # what [flow.tcp] does not say is that of [hosts.tcp]
                 yield from defaults(value, key)
         elif name not in model.model_fields_set:
             if value is not None and not (isinstance(model, HostTable) and name in HostsTable.model_fields):
@@ -844,9 +849,8 @@ def defaults(model: Settings, above: str = "") -> Iterator[tuple[str, Any]]:
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a document, for editors. It has no rules that join keys, and no cross-references.
 
-    What one that ``extends`` another doesn't say it has from that: no key of its tables has to be there, but for its
-    name and title. What stands in an array of tables is whole.
-    """
+    What one that ``extends`` another does not say it has from that: no key of its tables has to be there, except for
+    its name and title. What stands in an array of tables is whole."""
     schema = Document.model_json_schema()
     known_defs = schema["$defs"]
     flows = [_flow_schema(known_defs[FlowTable.__name__], kind) for kind in APPLICATIONS.values()]
@@ -871,7 +875,7 @@ def json_schema() -> dict[str, Any]:
 
 
 _OVER: Final = "Over"
-"""Before the names of tables that needn't be whole."""
+"""Before the names of tables that need not be whole."""
 
 _DEFS: Final = "#/$defs/"
 

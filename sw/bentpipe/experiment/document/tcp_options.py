@@ -59,7 +59,8 @@ def make_config(options: Mapping[str, Any], mtu: int, place: str) -> TcpConfig:
 
 
 def options_text(config: TcpConfig) -> str:
-    """Variant, and what else differs from the defaults but the buffers: ``reno, ack_policy immediate, no nagle``."""
+    """Return the variant, and the settings that differ from the defaults, without buffers: ``reno, ack_policy
+    immediate``."""
     words = [config.variant]
     for setting in SETTINGS:
         value = getattr(config, setting.name)

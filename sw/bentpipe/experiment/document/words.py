@@ -29,7 +29,7 @@ _SHARED: Final = frozenset({"tcp", "mtu", "profile"})
 
 
 def key_in_words(key: str, unit: str = "") -> str:
-    """Return a dotted key in words: what it is, of what, and the unit of its values."""
+    """Return a dotted key in words: the setting, its owner, and the unit of its values."""
     *above, last = key.split(".")
     if last.endswith("_cells"):
         last, unit = last.removesuffix("_cells"), unit or "cells"

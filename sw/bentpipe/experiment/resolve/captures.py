@@ -1,4 +1,4 @@
-"""What a run is to capture: ``KIND:PLACE`` of ``record.pcap`` and ``--pcap``."""
+"""The captures of a run: ``KIND:PLACE`` of ``record.pcap`` and ``--pcap``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _FORM: Final = "write KIND:PLACE, KIND of ip, pdus, cells, PLACE of HOST, LINE, 
 
 
 def parse_capture(text: str, network: NetworkSpec) -> CaptureSpec:
-    """``KIND:HOST``, ``KIND:LINE`` (at the line's first end) or ``KIND:LINE@SWITCH``; without ``KIND:`` it is ``ip``.
+    """Parse ``KIND:HOST``, ``KIND:LINE`` (at the line's first end) or ``KIND:LINE@SWITCH``; without ``KIND:`` it is
+    ``ip``.
 
     Raises
     ------

@@ -19,7 +19,7 @@ __all__ = ["draw_clocks"]
 
 
 def draw_clocks(seed: int, line: str, tolerance_ppm: float) -> tuple[float, float]:
-    """Offsets in ppm of the clocks at a line's two ends, each between ``-2 * tolerance_ppm`` and 0."""
+    """Draw the offsets in ppm of the clocks at a line's two ends, each between ``-2 * tolerance_ppm`` and 0."""
     draw = random.Random(f"{seed}/clocks/{line}")
     first, second = (round(-2 * tolerance_ppm * draw.random(), 3) for _ in range(2))
     return first + 0.0, second + 0.0

@@ -25,7 +25,7 @@ def read_variation(given: VariationSettings | None, key: str, folder: Path | Non
     Raises
     ------
     ConfigProblem
-        The file isn't there or can't be read; a row has no such values.
+        The file is not there or cannot be read; a row has no such values.
     """
     if given is None or given.file is None:
         return given

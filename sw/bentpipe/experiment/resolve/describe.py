@@ -20,12 +20,13 @@ from bentpipe_hdl.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["describe"]
 
 
 def _ports(rates: Sequence[int]) -> str:
-    """Rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
+    """Return the rates port by port, equal neighbours together: ``"4 x 149.76 Mb/s"``."""
     runs = [(rate, len(list(same))) for rate, same in itertools.groupby(rates)]
     return ", ".join(f"{count} x {format_rate(rate)}" for rate, count in runs)
 
@@ -48,7 +49,7 @@ _SHOWN_OF_SWITCH: Final = (
 
 
 def _also(settings: Settings, shown_already: Sequence[str] = ()) -> str:
-    """Return what a node has of its settings, beside those that have a column and those that are at their defaults."""
+    """Return a node's settings, except those that have a column and those at their defaults."""
     parts = []
     for name, value in settings.members().items():
         field = type(settings).model_fields[name]
@@ -72,20 +73,27 @@ def _thresholds(settings: SwitchSettings) -> tuple[tuple[str, int], ...]:
     return ("EPD", settings.epd_cells), ("CLP", settings.clp_threshold), ("VC", settings.vc_limit)
 
 
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table without the columns that have no value in any row."""
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    filled = [any(row[k] != "-" for row in rows) for k in range(len(columns))]
+    for name in itertools.compress(columns, filled):
+        made.add_column(name, overflow="fold")
+    for row in rows:
+        made.add_row(*itertools.compress(row, filled))
+    return made
+
+
 def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable] = ()) -> None:
     """Print network, channels, flows, cases and published figures."""
-    from rich.table import Table
 
     def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], also: Sequence[str] = ()) -> None:
         if any(also):
             columns, rows = (*columns, "also"), [(*row, text) for row, text in zip(rows, also, strict=True)]
-        made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for name in columns:
-            made.add_column(name, overflow="fold")
-        for row in rows:
-            made.add_row(*row)
         console.print()
-        console.print(made)
+        console.print(_table(title, columns, rows))
 
     e = experiment
     console.print(f"[bold]{e.id}[/bold]: {e.title}", highlight=False)
@@ -176,7 +184,7 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
     )
     table(
         "Flows",
-        ("flow", "from - to", "application", "size", "duration", "transport", "send buffer", "receive buffer", "start"),
+        ("flow", "from - to", "app", "size", "duration", "protocol", "send buffer", "receive buffer", "start"),
         [
             (
                 f.name,

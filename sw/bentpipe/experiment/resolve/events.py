@@ -1,7 +1,7 @@
-"""What changes in a run: the settings of ``[[event]]``, and the network that there is from each event on.
+"""The changes in a run: the settings of ``[[event]]``, and the network from each event on.
 
-An event is the document with other values in it, read as any document is. What may be changed so is said beside each
-setting (:data:`bentpipe_hdl.settings.IN_RUN`); everything else is refused.
+An event is the document with other values in it, read as any document. Each setting declares whether it may be changed
+(:data:`bentpipe_hdl.settings.IN_RUN`); everything else is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_events(
     Raises
     ------
     ConfigError
-        A key is no setting, or none that can be changed in a run; with the new values the document isn't one.
+        A key is no setting, or none that can be changed in a run; with the new values the document is not one.
     """
     now, before = {key: value for key, value in document.items() if key not in ("event", "profile")}, first
     found = []
@@ -77,7 +77,8 @@ def read_events(
 
 
 def refusal(key: str) -> str:
-    """Why a setting can't be changed in a run, ``""``: it can, or isn't there, which reading it tells."""
+    """Return why a setting cannot be changed in a run; ``""`` if it can, or does not exist, which reading it
+    reports."""
     models: list[type[Settings]] = [Document]
     parts = key.split(".")
     while parts:

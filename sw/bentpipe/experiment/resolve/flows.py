@@ -35,7 +35,7 @@ def read_flows(
     Raises
     ------
     ConfigError
-        There is no such host, path or VC; another flow has the name or the VC; the application doesn't work so.
+        There is no such host, path or VC; another flow has the name or the VC; the application does not work so.
     """
     reader = _Reader(common, channels, problems.source.folder)
     with problems.gathered():
@@ -145,7 +145,7 @@ class _Reader:
                     self._of_vc.setdefault(way, flow)
 
     def _check_protocol(self, place: str, table: FlowTable, name: str, paths: list[tuple[str, ...]]) -> None:
-        """The flow's protocol goes with its hosts and VCs."""
+        """Check that the flow's protocol is possible with its hosts and VCs."""
         if len(paths) > 1 and table.return_vc is not None:
             raise ConfigProblem(f"{place}.return_vc", "several sinks send no answers")
         if table.protocol == "oam":
@@ -156,7 +156,7 @@ class _Reader:
 
     @staticmethod
     def _check_loopback(place: str, at: str | None, path: tuple[str, ...], source: HostSpec, sink: HostSpec) -> None:
-        """The hosts are ends of OAM flows, and a switch that sends cells back is on the way."""
+        """Check that the hosts are ends of OAM flows, and that a switch which sends cells back is on the path."""
         for host in (source,) if at else (source, sink):
             if not host.interface.oam:
                 raise ConfigProblem(
@@ -170,8 +170,10 @@ class _Reader:
             raise ConfigProblem(f"{place}.at", f"the flow passes {', '.join(path[1:-1])}, and no switch {at!r}")
 
     def _check_test_cells(self, place: str, table: FlowTable, name: str, path: tuple[str, ...]) -> None:
-        """An interface has one generator and one analyser, and the switches look at no frames, which test cells are not
-        in."""
+        """Check that no other flow uses the interfaces' generator and analyser of test cells.
+
+        The switches may not discard by frames, since test cells are not part of frames.
+        """
         if table.return_vc is not None:
             raise ConfigProblem(f"{place}.return_vc", "no test cells come back")
         for key, what, host in (("source", "generator", path[0]), ("sink", "analyser", path[-1])):
@@ -190,7 +192,7 @@ class _Reader:
                 raise ConfigProblem(f"{place}.vc", what)
 
     def _paths(self, place: str, table: FlowTable) -> list[tuple[str, ...]]:
-        """Return the ways of a flow's data: its ``path``, or else the shortest."""
+        """Return the paths of a flow's data: its ``path``, or else the shortest."""
         network = self._channels.network
         source, sinks = self._channels.host(f"{place}.source", table.source), hosts_of(table.sink)
         if table.path is None:
@@ -347,7 +349,7 @@ def _script(table: TrafficTable, source: Source) -> Script:
 
 
 def _first_line(source: Source) -> int:
-    """Line of the file at which a script that stands in it begins; 1 if it came from the command line."""
+    """Return the line of the file at which a script in it begins; 1 if it came from the command line."""
     line = source.line("traffic.netspec")
     if line is None:
         return 1

@@ -16,8 +16,10 @@ __all__ = ["known_figures"]
 def known_figures(
     flows: Sequence[FlowSpec], vcs: Sequence[VcSpec], network: NetworkSpec, has: Collection[str]
 ) -> Iterator[str]:
-    """Yield the names of all figures of runs with these flows, VCs and switches. ``has`` is what the experiment has of
-    that which figures need: "splitting", "losses"."""
+    """Yield the names of all figures of runs with these flows, VCs and switches.
+
+    ``has`` are the features of the experiment that some figures need: "splitting", "losses".
+    """
     has = {"", *has}
     yield from (metric.name for metric in metrics_of("run") if metric.needs in has)
     for flow in flows:

@@ -46,7 +46,7 @@ class Routes:
         self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     def shortest(self, source: str, sink: str) -> tuple[str, ...] | None:
-        """Return the path with the fewest nodes; of equals the one whose lines come first in the file. Hosts don't
+        """Return the path with the fewest nodes; of equals the one whose lines come first in the file. Hosts do not
         switch: only the ends of a path are hosts. None if there is no path."""
         ends = source, sink
         if ends not in self._found:
@@ -176,7 +176,7 @@ class Channels:
             self._add(key, leg)
 
     def _cdv(self, key: str, table: VcTable, paths: Sequence[tuple[str, ...]]) -> CdvSettings | None:
-        """Return what is to be measured of the VC, with the node."""
+        """Return the CDV measurement of the VC, with the node."""
         if table.cdv is None:
             return None
         if len(paths) > 1:
@@ -188,7 +188,7 @@ class Channels:
         return CdvSettings.part_of(table.cdv, at=at)
 
     def _add(self, key: str, vc: VcSpec) -> None:
-        """A VC that was checked."""
+        """Add a VC that was checked."""
         number = len(self.vcs)
         self.vcs.append(vc)
         self.keys.append(key)
@@ -200,7 +200,7 @@ class Channels:
             self._vcis[group].add(vc.vci)
 
     def _check_free(self, key: str, vc: VcSpec) -> None:
-        """No other VC, and no virtual path, has its numbers on a line of its path."""
+        """Check that no other VC, and no virtual path, has the VC's numbers on a line of its path."""
         for piece in pieces(vc.path):
             vpi = vpi_on(vc, piece, self.network)
             where = f"from {piece[0]} to {piece[1]}"
@@ -229,14 +229,14 @@ class Channels:
         return self._lines[path[0]]
 
     def check_pacing(self, key: str, pacing: PacingSettings, path: tuple[str, ...]) -> None:
-        """A sustained rate is not above that of the line."""
+        """Check that a sustained rate is not above the rate of the line."""
         line, rate = self._line(path), pacing.sustained_rate_bps
         if rate is not None and rate > line:
             what = f"{format_rate(rate)} is more than the {format_rate(line)} of {path[0]}'s line"
             raise ConfigProblem(f"{key}.sustained_rate", what)
 
     def check_continuity(self, key: str, given: ContinuitySettings, paths: Sequence[tuple[str, ...]]) -> None:
-        """Both ends of a VC with a continuity check have OAM flows, and it has two ends."""
+        """Check that a VC with a continuity check has two ends, and that both have OAM flows."""
         path = paths[0]
         if given.continuity_check != "none" and len(paths) > 1:
             raise ConfigProblem(
@@ -248,7 +248,8 @@ class Channels:
                 raise ConfigProblem(f"{key}.continuity_check", what)
 
     def _check_contract(self, key: str, table: VcTable, path: tuple[str, ...], switches: Sequence[str]) -> None:
-        """A contract's switch is one of these, and its rates are not above the line that the VC begins on."""
+        """Check that a contract's switch is on the path, and that its rates are not above that of the VC's first
+        line."""
         line = self._line(path)
         for name, contract in (("police", table.police), ("shape", table.shape)):
             if contract is None:
@@ -270,8 +271,11 @@ class Channels:
         continuity: ContinuitySettings = ContinuitySettings(),  # noqa: B008
         settings: VcSettings = VcSettings(),  # noqa: B008
     ) -> int:
-        """A channel with the lowest VCI that no VC has with VPI 0, anywhere, or in its virtual paths: a number names
-        one VC in a trace. With several paths it is ``NAME.HOST`` to each, and the first is the root of the others."""
+        """Add a channel, with the lowest VCI that is free with VPI 0, everywhere, and in its virtual paths.
+
+        So a number names one VC in a trace. With several paths the VC to each host is ``NAME.HOST``, and the first is
+        the root of the others. Return the number of the first.
+        """
         through = [vps_of("network.vps", path, self.network) for path in paths]
         vps = {vp for each in through for vp in each}
         groups = frozenset(("", *vps))
@@ -301,8 +305,11 @@ class Channels:
         return self._leaves[root]
 
     def check(self, problems: Problems) -> None:
-        """A VC has one policy and one limit along its path: its own, or those that its switches agree on. No host and
-        no switch has more VCs than its node can have."""
+        """Check the VCs' policies and limits, and their number at each node.
+
+        A VC has one policy and one limit along its path: its own, or those on which its switches agree. No host and no
+        switch has more VCs than its node can have.
+        """
         switches = {s.name: s for s in self.network.switches}
         order = {name: place for place, name in enumerate(switches)}
         for vc in self.vcs:

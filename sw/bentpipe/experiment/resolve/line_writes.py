@@ -28,7 +28,7 @@ _DELAY: Final = quantity_of(LinkSettings.model_fields["delay_ps"])
 
 
 def quantity_of_line(key: str) -> Quantity | None:
-    """Return the quantity of a key of a line that can be written so; None: it has none."""
+    """Return the quantity of a line's key that can be written directly; None if it has none."""
     if key.startswith("bursts."):
         return _BURSTS.get(key.removeprefix("bursts."), ("", None))[1]
     return {"ber": BER, "rate": CELL_RATE, "delay": _DELAY, **_BOTH_WAYS}.get(key)

@@ -42,7 +42,7 @@ def read_network(document: Document, seed: int, problems: Problems) -> NetworkSp
     Raises
     ------
     ConfigError
-        There is no such port, or two things are at it; a rate that a port, a switch or SONET doesn't have; a host's
+        There is no such port, or two things are at it; a rate that a port, a switch or SONET does not have; a host's
         clock that leaves it no time.
     """
     table = document.network
@@ -128,7 +128,7 @@ class _Ports:
 
 
 def _kind(place: str, own: str | None, network: NetworkTable, rate: int) -> str:
-    """``line`` of a line, or of the whole network."""
+    """Return the ``line`` of a line, else that of the whole network."""
     kind = own or network.line
     if kind == "sonet" and rate not in SONET_RATES:
         key = f"{place}.line" if own else "network.line"

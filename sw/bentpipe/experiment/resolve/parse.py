@@ -204,7 +204,7 @@ def _record(table: RecordTable, run_ps: int, network: NetworkSpec, problems: Pro
 def _theory(
     tables: Document, network: NetworkSpec, flows: list[FlowSpec], problems: Problems
 ) -> tuple[TheoryTable, ...]:
-    """Predicted figures, each of two series that can be there."""
+    """Check that the series of predicted figures can exist, and return their tables."""
     owners = [flow.name for flow in flows]
     for switch in network.switches:
         owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.ports)))]
@@ -225,7 +225,7 @@ def _theory(
 
 
 def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:
-    """Its port is there, and nothing is asked for that doesn't go with it."""
+    """Check that the port of splitting exists, and that nothing is set that splitting cannot be combined with."""
     table = tables.splitting
     if table is None:
         return

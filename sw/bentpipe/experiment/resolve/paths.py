@@ -45,7 +45,7 @@ def read_paths(tables: dict[str, VpTable], network: NetworkSpec, problems: Probl
     Raises
     ------
     ConfigError
-        A path doesn't pass the network so, two have one VPI on a line, or a switch can't give what is asked of it.
+        A path does not pass the network so, two have one VPI on a line, or a switch cannot give what is asked of it.
     """
     found: list[VpSpec] = []
     for name, table in tables.items():
@@ -115,7 +115,7 @@ def check_schedulers(key: str, given: VcSettings, switches: Sequence[SwitchSpec]
 
 
 def _within(path: Sequence[str], vp: VpSpec) -> int | None:
-    """Return where a path goes through a virtual path, either way: the place of its first node."""
+    """Return where a path runs through a virtual path, in either direction: the place of its first node."""
     count = len(vp.path)
     ways = vp.path, vp.path[::-1]
     return next((k for k in range(len(path) - count + 1) if tuple(path[k : k + count]) in ways), None)

@@ -53,7 +53,7 @@ def read_profiles(
     Raises
     ------
     ConfigError
-        A file isn't there or can't be read; a column is no key that can be changed in a run, or has a value out of
+        A file is not there or cannot be read; a column is no key that can be changed in a run, or has a value out of
         range.
     """
     return tuple(_Reader(number, table, document, source, first, read).made() for number, table in enumerate(tables))
@@ -86,7 +86,7 @@ def _read(path: Path, octets: bytes) -> pa.Table:
 
 
 class _Reader:
-    """Reads one ``[[profile]]``."""
+    """A reader of one ``[[profile]]``."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Reader:
         return key if key.partition(".")[0] in tables else f"network.lines.{self._table.line}.{key}"
 
     def _values(self, key: str, column: pa.ChunkedArray) -> np.ndarray:
-        """A column's values as a document has them; NaN or None where there is none."""
+        """Return a column's values as a document has them; NaN or None where a row has none."""
         import numpy as np
         import pyarrow as pa
 
@@ -227,7 +227,7 @@ class _Reader:
             raise self._error("units", f"{key}: unknown unit {unit!r}; known: {known}, units of time") from None
 
     def _timed(self, times: np.ndarray, values: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Times of the run, from ``begin`` on, with what is between rows."""
+        """Return the times of the run, from ``begin`` on, with the values; interpolated values are included."""
         import numpy as np
 
         table = self._table
@@ -266,7 +266,10 @@ class _Reader:
         return grid, found
 
     def _tried(self, made: ProfileSpec, columns: Sequence[np.ndarray]) -> tuple[tuple[EventSpec, ...], bool]:
-        """Networks of the first row, and of the least and greatest values; whether lines alone are another in them."""
+        """Try the values of the first row, and the least and greatest values.
+
+        Return their networks, and whether they change lines alone.
+        """
         found, direct = [], made.line is not None
         for values in _extremes(columns):
             given = ProfileSpec.values(
@@ -309,8 +312,11 @@ class _Reader:
 
 
 def _extremes(columns: Sequence[np.ndarray]) -> list[tuple[Any, ...]]:
-    """Rows to be tried: the first values, and for each key its least, greatest and least nonzero value beside the first
-    of the others; of what is no number every value."""
+    """Return the rows to be tried.
+
+    They are the first values, and for each key its least, greatest and least nonzero value, beside the first values of
+    the others. A key without numbers is tried with every value.
+    """
     import numpy as np
 
     tried: list[list[Any]] = []

@@ -1,4 +1,4 @@
-"""Remarks on frames that can't pass a switch whole, whatever else it has to do.
+"""Remarks on frames that cannot pass a switch whole, whatever else it has to do.
 
 Only frames by themselves are looked at: other traffic makes queues longer. A frame that comes faster than it leaves is
 queued meanwhile; if that takes more places than there are for it, cells of every such frame are dropped.
@@ -70,7 +70,7 @@ def _packet(experiment: Experiment, flow: FlowSpec) -> int:
 
 
 def _places(experiment: Experiment, switch: SwitchSpec, after: str, vc: VcSpec) -> tuple[int, str]:
-    """Return the cells of a VC that a switch queues at most for the next node, and which setting says so."""
+    """Return the most cells of a VC that a switch queues for the next node, and the setting that decides it."""
     network = experiment.network
     faces = [host.port for host in network.hosts if host.name == after]
     for line in network.lines:

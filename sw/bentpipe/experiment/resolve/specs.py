@@ -1,4 +1,4 @@
-"""What an experiment is made of, as validated, immutable values in the base units (ps, b/s, octets, cells)."""
+"""The specification of an experiment: validated, immutable values in base units (ps, b/s, octets, cells)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SwitchSpec:
     settings: SwitchSettings
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it; the EPD threshold in cells."""
+        """Return the values for ``result.json``; the EPD threshold is in cells."""
         return {
             **self.settings.members(),
             "epd_threshold": self.settings.epd_cells,
@@ -141,12 +141,14 @@ class LineSpec:
 
     @property
     def outage(self) -> tuple[bool, bool]:
-        """Whether there is an outage, out and back."""
+        """Return whether the line is interrupted, out and back."""
         return self.framing.outage if self.framing else (self.ways[0].outage, self.ways[1].outage)
 
     def as_given(self, key: str, shorter_ps: int = 0) -> list[Any] | None:
-        """Both directions' values of a key as a document has them, with delays longer by ``shorter_ps``; None: the
-        key has one value for both."""
+        """Return both directions' values of a key as a document has them; None: the key has one value for both.
+
+        Delays are longer by ``shorter_ps``.
+        """
         if key in ("ber", "outage"):
             return [*getattr(self, key)]
         if key == "rate":
@@ -166,7 +168,7 @@ class LineSpec:
         return replace(self, ways=(out, back), framing=None)
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             **self.ways[0].members(),
             "ber": self.ber,
@@ -226,7 +228,7 @@ class HostSpec:
         return replace(self, framing=None)
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             **self.interface.members(),
             **self.config.members(),
@@ -277,7 +279,7 @@ class VcSpec:
     cdv: CdvSettings | None = None
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         cdv = {} if self.cdv is None else {"cdv": self.cdv.members()}
         return {
             **self.continuity.members(),
@@ -314,7 +316,7 @@ class VpSpec:
     settings: VcSettings
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {**self.settings.members(), "name": self.name, "path": self.path, "vpi": self.vpi}
 
 
@@ -391,7 +393,7 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
-    """Switches, lines and hosts of an experiment."""
+    """The switches, lines and hosts of an experiment."""
 
     switches: tuple[SwitchSpec, ...]
     lines: tuple[LineSpec, ...]
@@ -406,8 +408,10 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """What changes in a run at ``at_ps``, and the network and its VCs as they are from then on; ``settings`` are the
-    keys and values that the event itself gives, and ``source`` is what gave them."""
+    """A change in a run at ``at_ps``, and the network and its VCs from then on.
+
+    ``settings`` are the keys and values that the event itself gives; ``source`` is what gave them.
+    """
 
     at_ps: int
     changes: tuple[Change, ...]
@@ -484,11 +488,11 @@ class ProfileSpec:
 
     @property
     def source(self) -> str:
-        """What records name as the writer of its values."""
+        """Return the name of this profile as a source of changes in records."""
         return f"profile {self.file}" + ("" if self.direction == "both" else f", {self.direction}")
 
     def at_ps(self, number: int) -> int | None:
-        """Return when a row is due, counted on over all rounds; None: there is no such row."""
+        """Return the time at which a row is due (ps), counted over all rounds; None if there is no such row."""
         rounds, row = divmod(number, len(self.times_ps))
         if not rounds:
             return self.times_ps[row]
@@ -501,7 +505,7 @@ class ProfileSpec:
 
     def values(self, row: int, network: NetworkSpec, shorter_ps: Mapping[int, int] | None = None) -> dict[str, Any]:
         """Return the keys and values of a row as a document has them: of a line's direction with the other's value.
-        ``shorter_ps``: as of :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
+        ``shorter_ps``: as for :class:`~bentpipe.experiment.resolve.line_writes.LineWriter`."""
         found = dict(self.given(row))
         end = WAY_ENDS[self.direction]
         if end is None or self.line_number is None:
@@ -515,13 +519,13 @@ class ProfileSpec:
         return found
 
     def writes(self, row: int) -> list[LineWrite] | None:
-        """Return what a row writes into the specs; None: the document has to be read again."""
+        """Return the writes of a row to the specs; None: the document has to be read again."""
         if self.members is None:
             return None
         return [self.write(row, k) for k, (_, _, column) in enumerate(self.members) if column[row] is not None]
 
     def write(self, row: int, column: int) -> LineWrite:
-        """Return what a row's value in a column writes, where rows are written straight into the specs."""
+        """Return the write of a row's value in a column, where rows are written straight into the specs."""
         assert self.members is not None
         line, member, values = self.members[column]
         return LineWrite(line, member, WAY_ENDS[self.direction] if member in PER_WAY else None, values[row])
@@ -536,7 +540,7 @@ class ProfileSpec:
         ]
 
     def row(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the values for ``result.json``."""
         return {
             "file": self.file,
             "sha256": self.sha256,
@@ -582,7 +586,7 @@ class Experiment:
     was asked by: its name in the catalogue, or its file.
 
     ``case`` is the name of the case of the experiment that this is, if it has cases, ``at`` its place on ``axis``, on
-    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else isn't as
+    ``curve`` if there are several. ``full_ps`` is the duration that the file gives, ``changes`` what else is not as
     there. ``over_cases`` are published figures of all cases together. ``events`` are in the order of their times,
     ``profiles`` in that of the file. The ``metric`` of a published figure is the figure of ours beside it, ``""``:
     none. ``plugins`` are those that it names or uses. ``tables`` are the places in the document, ``folder`` is
@@ -634,7 +638,7 @@ class Experiment:
 
 
 def plain(value: Any) -> Any:
-    """Members of dataclasses and models by name, down to values, as JSON has them."""
+    """Return members of dataclasses and models by name, down to values, as JSON has them."""
     if isinstance(value, (SwitchSpec, LineSpec, HostSpec, VcSpec, VpSpec, ProfileSpec)):
         return plain(value.row())
     if isinstance(value, Settings):

@@ -1,9 +1,8 @@
 """Copies of a running network with its hosts that go on from one moment, each with random numbers of its own.
 
 They stay in memory, and the network is not made again: its state is copied in (some microseconds), and the hosts are
-unpickled (some tenths of a millisecond). Of the hosts' random numbers no state is kept: a copy's generators begin anew,
-from a text that names the copy; and what programs have drawn that lies ahead, they draw anew.
-"""
+unpickled (some tenths of a millisecond). Of the hosts' random numbers no state is kept: a copy's generators begin
+again, from a text that names the copy; and what programs have drawn that lies ahead, they draw anew."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ class _Pickler(StatePickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """With the network that is there, a recorder that is forgotten, and generators that begin from ``seed``."""
+    """Unpickler of a state into the existing network, a new recorder, and generators that begin from ``seed``."""
 
     def __init__(self, octets: bytes, network: Network, kept: _Kept, seed: str) -> None:
         super().__init__(io.BytesIO(octets))
@@ -117,7 +116,7 @@ class Branches:
         return Branch(now_ps, len(octets), pa.compress(octets, codec=_CODEC, asbytes=True), out.getvalue())
 
     def give(self, moment: Branch, seed: str) -> None:
-        """Have that moment again, with random numbers from ``seed`` on."""
+        """Restore a moment, with random numbers from ``seed`` on."""
         import pyarrow as pa
 
         octets = pa.decompress(moment.network, moment.octets, codec=_CODEC, asbytes=True)
@@ -129,12 +128,12 @@ class Branches:
         return self.gauge.counts
 
     def said(self) -> bool:
-        """The gauge has told what it was armed for."""
+        """Return whether the queue has reached the level for which the monitor was armed."""
         return not self.gauge.counts.armed
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Behind it the network and the hosts are as they were before."""
+        """Restore the network and the hosts at the end of the context."""
         engine, now = self.engine, self._network.take()
         try:
             yield

@@ -32,7 +32,7 @@ def perform(
     plots: bool = True,
     beside: Around | None = None,
 ) -> RunResult:
-    """Run an experiment, and write all of its run folder.
+    """Run an experiment, and write all of its run folder; return the result.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def perform(
     settings : Sequence[str]
         The ``--set`` arguments, for the record.
     show_progress : bool
-        A bar on stderr.
+        Show a bar on stderr.
     plots : bool
-        With plots as files; the report has its own figures, and ``bentpipe report`` makes both at any time.
+        Write plots as files; the report has its own figures, and ``bentpipe report`` makes both at any time.
     beside : Around, optional
-        What the report leads to; what lies around the folder if not given.
+        Pages to which the report links; by default those around the folder.
     """
     result = run_experiment(
         experiment, settings=tuple(settings), show_progress=show_progress, folder=folder, plots=plots
@@ -59,8 +59,10 @@ def perform(
 def resume(
     folder: RunFolder, *, show_progress: bool = False, plots: bool | None = None, beside: Around | None = None
 ) -> RunResult:
-    """Go on with a run from the state in its folder, and write all of the folder; nothing is otherwise than without the
-    interruption but ``time``. ``plots`` and ``beside`` as of :func:`perform`; without ``plots`` as the run began.
+    """Continue a run from the state in its folder, write all of the folder, and return the result.
+
+    The result is bit-identical to an uninterrupted run, except for ``time``. ``plots`` and ``beside`` are as for
+    :func:`perform`; without ``plots`` they are as the run began.
 
     Raises
     ------
@@ -155,19 +157,19 @@ def resume_cases(
     plots: bool | None = None,
     begins: Callable[[int, int, Experiment], None] | None = None,
 ) -> dict[str, Any]:
-    """Go on with an experiment's cases: those that are over stay, one with a state goes on from it, the others run.
+    """Continue an experiment's cases: those that are over stay, one with a state continues from it, the others run.
 
     Parameters
     ----------
     plots : bool, optional
-        With plots as files; as the run began, if not given.
+        Write plots as files; by default as the run began.
     begins : callable, optional
-        Told of each case before: its number from 1, of how many, and the case.
+        Called before each case with its number from 1, the number of cases, and the case.
 
     Raises
     ------
     BentpipeError
-        As of :func:`resume`.
+        As for :func:`resume`.
     """
     experiments, settings, began_with_plots = read_state(folder.state)
     told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
@@ -186,7 +188,7 @@ def resume_cases(
 def _case(
     experiment: Experiment, folder: RunFolder, settings: Sequence[str], show_progress: bool, plots: bool
 ) -> dict[str, Any]:
-    """Return a case in its folder, as far as it isn't there."""
+    """Run a case in its folder, unless it is complete; return its result."""
     path = folder.path / case_folder(experiment.case)
     if not folder.begun or not path.exists():
         with folder.case(path.name) as own:

@@ -45,7 +45,7 @@ class Series:
         self._due = time_ps + self._interval
 
     def flush(self) -> None:
-        """Keep the last value even though its interval isn't over."""
+        """Keep the last value even though its interval is not over."""
         if self._pending_time >= 0:
             self.times.append(self._pending_time)
             self.values.append(self._pending_value)
@@ -85,7 +85,7 @@ class TraceRecorder:
         known.add(time_ps, value)
 
     def put(self, series: str, time_ps: int, value: int) -> None:
-        """A sample that the run itself took at an interval: kept whatever the spacing."""
+        """Record a sample that the run itself took at an interval; it is kept whatever the spacing."""
         known = self.series.get(series)
         if known is None:
             known = self.series[series] = Series(0)
@@ -102,12 +102,12 @@ class TraceRecorder:
             known.flush()
 
     def retell(self) -> None:
-        """The next news are all that there is."""
+        """Report the whole record again, from the next report on."""
         self._told = {}
         self._told_events = 0
 
     def news(self) -> Trace:
-        """Return what has been added since the last call."""
+        """Return the records added since the last call."""
         series = {}
         for name, known in self.series.items():
             begin = self._told.get(name, 0)

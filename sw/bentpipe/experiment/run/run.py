@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
 
     class Keeps(Protocol):
-        """Where a run keeps what there is while it goes on: a run folder, or what stands before one."""
+        """The store of a run in progress: a run folder, or what stands for one."""
 
         @property
         def work(self) -> Path: ...
@@ -98,7 +98,7 @@ def run_experiment(
     -------
     RunResult
         Its ``summary["status"]`` is "done", "interrupted" (a signal; everything up to then is kept) or "failed"
-        (cells or payload octets don't add up); ``summary["reason"]`` says by what and why.
+        (cells or payload octets do not add up); ``summary["reason"]`` says by what and why.
     """
     if build is None:
         from bentpipe.experiment.build.hosts import build
@@ -117,12 +117,12 @@ def run_experiment(
 
 
 def saved_run(folder: RunFolder) -> Run:
-    """The run whose state is in a folder, as it was then.
+    """Return the run whose state is in a folder, as it was when it was saved.
 
     Raises
     ------
     BentpipeError
-        The state is damaged, or of another bentpipe; nothing is changed then.
+        The state is damaged, or of another bentpipe; then nothing is changed.
     """
     run, saved = read_state(folder.state)
     run.take_up(saved, folder)
@@ -167,7 +167,7 @@ class Run:
         self._since = 0.0
 
     def take_up(self, saved: Any, folder: RunFolder) -> None:
-        """Go on from a state in this folder; ``saved`` is the network's."""
+        """Continue from a state in this folder; ``saved`` is the network's."""
         assert self.built.restore is not None
         with folder.goes_on(self.captures):
             self.built.restore(saved, folder.work)
@@ -177,7 +177,8 @@ class Run:
     def go(
         self, *, show_progress: bool = False, folder: Keeps | None = None, capture_folder: Path | None = None
     ) -> RunResult:
-        """Run to the end, or until a signal comes; parameters and result as of :func:`run_experiment`."""
+        """Run to the end, or until a signal arrives; return the result. Parameters are as for
+        :func:`run_experiment`."""
         experiment, built, recorder = self.experiment, self.built, self._recorder
         try:
             if folder is not None:
@@ -235,7 +236,10 @@ class Run:
     def _simulate(
         self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
     ) -> None:
-        """Everything that the rest of the run hangs on is a member when ``save`` is called."""
+        """Simulate up to the end, and save from time to time.
+
+        Everything that the rest of the run depends on is a member when ``save`` is called.
+        """
         experiment, built = self.experiment, self.built
         end, step = experiment.duration_ps, experiment.record.interval_ps
         save_again = _NowAndThen(save, _SAVE_S)
@@ -285,7 +289,7 @@ class Run:
             _log.warning("%s: %s: the state is not saved; the run continues", error.filename, error.strerror or error)
 
     def _wall_s(self) -> float:
-        """Real time so far, of all parts of the run."""
+        """Return the real time so far, of all parts of the run (s)."""
         return self._spent_s + time.perf_counter() - self._since
 
     def _series(self) -> dict[str, Any]:
@@ -307,7 +311,7 @@ class Run:
 
 
 class _NowAndThen:
-    """Does something every now and then, by the clock on the wall; it takes a small part of the time at most."""
+    """An action that is done now and then, by real time; it takes a small part of the time at most."""
 
     def __init__(self, do: Callable[[], None], every_s: float) -> None:
         self._do, self._every_s = do, every_s
@@ -369,7 +373,7 @@ class _Stops:
         return self._end - 1 if planned is None else min(planned, self._end - 1)
 
     def advance(self) -> ProfileRow | PlannedEvent | None:
-        """Go on; the entry that comes now, None: a sample was taken."""
+        """Advance to the next stop and return its entry; None: a sample was taken."""
         entry = self._timeline.pop() if self.next[1] else None
         if entry is None:
             self._due += self._step
@@ -382,7 +386,7 @@ class _Stops:
 
 
 def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float:
-    """Return how much of its data the flow that is farthest behind has delivered; 0 if a flow is endless."""
+    """Return the share of its data that the slowest flow has delivered; 0 if a flow is endless."""
     shares = (
         built.flows[flow.name].report(now_ps).octets_delivered / flow.size if flow.size else 0.0
         for flow in experiment.flows
@@ -391,7 +395,7 @@ def _share(experiment: Experiment, built: BuiltExperiment, now_ps: int) -> float
 
 
 class _Sampler:
-    """Takes what is sampled at every interval: queues, drops, octets delivered, datagrams lost."""
+    """The sampler of a run, at every interval: queues, drops, octets delivered, datagrams lost."""
 
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
@@ -422,7 +426,7 @@ class _Sampler:
                         self._put_drops(f"{name}.drops.{reason}", before, now, cells)
 
     def _put_lost(self, now: int) -> None:
-        """A sample of each UDP flow that has lost more since the last one."""
+        """Record a sample of each UDP flow that has lost more since the last one."""
         for name in self._lossy:
             lost = self._built.flows[name].report(now).datagrams_lost
             if lost != self._lost.get(name, 0):
@@ -430,14 +434,14 @@ class _Sampler:
                 self._recorder.put(f"{name}.lost", now, lost)
 
     def _put_drops(self, series: str, before: int, now: int, cells: int) -> None:
-        """A series of drops begins with the last sample at which there were none."""
+        """Record a sample of drops; the series begins with the last sample at which there were none."""
         if series not in self._recorder.series and before >= 0:
             self._recorder.put(series, before, 0)
         self._recorder.put(series, now, cells)
 
 
 def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what became of every PDU, and why that can't be trusted, or None."""
+    """Return the ledger, and the reason why it cannot be trusted, or None."""
     ledger: list[dict[str, Any]] = []
     try:
         ledger = built.ledger()
@@ -448,7 +452,7 @@ def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
-    """Return how much of the run was compared with a board's, and what differs, or None."""
+    """Return how much of the run was compared with a board's, and the difference, or None."""
     try:
         return built.verify(), None
     except SimulationError as error:
@@ -456,7 +460,7 @@ def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None
 
 
 def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
-    """Why the outcome can't be trusted, or None."""
+    """Return the reason why the result cannot be trusted, or None."""
     try:
         built.check()
     except SimulationError as error:
@@ -466,7 +470,7 @@ def _failure(built: BuiltExperiment, flows: list[dict[str, Any]]) -> str | None:
 
 
 def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> list[str]:
-    """Return what was hardly meant so: flows that did not begin or connect, buffers too small for a frame."""
+    """Return remarks on probable mistakes: flows that did not begin or connect, buffers too small for a frame."""
     found = []
     for row, spec in zip(flows, experiment.flows, strict=True):
         begin = row.get("start_ps", 0)
@@ -496,16 +500,16 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _End:
-    """How far a run has come.
+    """The progress of a run at its end.
 
     Members
     -------
     stopped : int or None
         The signal that ended it.
     over : bool
-        It has ended.
+        It is complete.
     split : dict or None
-        What splitting came to.
+        Results of splitting.
     losses : Table or None
         Its records of lost cells.
     """
@@ -552,7 +556,7 @@ def _sum_up(
     wall_s: float,
     end: _End,
 ) -> dict[str, Any]:
-    """Return the summary as of now."""
+    """Return the summary at the present time."""
     over, stopped = end.over, end.stopped
     now = built.now_ps()
     flows = [_flow(flow.report(now)) for flow in built.flows.values()]
@@ -631,7 +635,7 @@ def _sum_up(
 
 
 def _parts(built: BuiltExperiment) -> dict[str, Any]:
-    """Return how many parts and threads the run had at its end, and why it had no more parts."""
+    """Return the run's numbers of parts and threads at its end, and why it had no more parts."""
     network = built.network
     if network is None or not network.loop.is_open:
         return {"parts": 1, "threads": 1, "why_whole": None}
@@ -640,7 +644,7 @@ def _parts(built: BuiltExperiment) -> dict[str, Any]:
 
 
 def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
-    """Return a flow that was to send so much hadn't when the time was up."""
+    """Return whether a flow of a given size was not complete at the end."""
     pairs = zip(experiment.flows, flows, strict=True)
     return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
@@ -673,7 +677,8 @@ def _resolved(experiment: Experiment) -> dict[str, Any]:
 
 @cache
 def versions() -> dict[str, str]:
-    """What made a result: bentpipe, the form of the hosts, the engine, Python, packages whose versions may matter."""
+    """Return the versions behind a result: bentpipe, form of the hosts, engine, Python, and packages that may
+    matter."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bentpipe.compiled import describe
@@ -691,7 +696,7 @@ def versions() -> dict[str, str]:
 
 
 def cases_head(experiments: Sequence[Experiment], settings: Sequence[str], versions: dict[str, str]) -> dict[str, Any]:
-    """Return what ``result.json`` above the cases' folders says before any case has run."""
+    """Return the contents of ``result.json`` above the cases' folders before any case has run."""
     first = experiments[0]
     return {
         "schema": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""Rare losses by splitting: a plain run whose excursions to high queues are gone on with again and again.
+"""Rare losses by splitting: a plain run whose excursions to high queues are continued again and again.
 
 What is counted, and what comes of it, is in :mod:`bentpipe.results.splitting`. A trial's random numbers come from the
 experiment's seed and the trial's place (batch, level, number), so that the same seed gives the same estimate.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts", "with_splitting"]
 
 _SHARE: Final = 0.2
-"""Of the pilot's trials so many come from a level to the next, or more; e^-2 = 0.135 takes the fewest trials in theory
+"""Share of the pilot's trials that reach the next level, at least. In theory e^-2 = 0.135 takes the fewest trials
 (Villén-Altamirano 1994), and a little more costs little."""
 
 _PILOT: Final = 200
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Counts(Protocol):
-    """As of :class:`bentpipe_sim.queue_monitor.QueueMonitorCounts`."""
+    """The counts of :class:`bentpipe_sim.queue_monitor.QueueMonitorCounts`."""
 
     @property
     def queue(self) -> int: ...
@@ -55,7 +55,7 @@ class Walk(Protocol):
     def counts(self) -> Counts: ...
 
     def heights(self) -> list[int]:
-        """Of the cycles that ended since the last call, how many had so many cells queued at most."""
+        """Return how many cycles that ended since the last call had at most 0, 1, 2, … cells queued."""
         ...
 
     def take(self) -> Any:
@@ -63,25 +63,28 @@ class Walk(Protocol):
         ...
 
     def give(self, moment: Any, seed: str) -> None:
-        """That moment again, with random numbers from this seed on."""
+        """Restore a moment, with random numbers from this seed on."""
         ...
 
     def go(self, level: int, empty: bool, until_ps: int) -> None:
-        """Go on until so many cells are queued (0: any number), until none is (``empty``), or until that time."""
+        """Run until so many cells are queued (0: any number), until none is (``empty``), or until that time."""
         ...
 
     def now_ps(self) -> int: ...
 
 
 def starts(states: int, trials: int, draw: random.Random) -> list[int]:
-    """From which of so many states each trial begins: from each as often as from any other, or once more; which ones,
-    is drawn. So each state is begun from ``trials / states`` times in the mean."""
+    """Return the state from which each trial begins.
+
+    Each state is used equally often, or once more; which ones are used once more is drawn. So ``trials / states``
+    trials begin from each state on average.
+    """
     whole, rest = divmod(trials, states)
     return [*range(states)] * whole + sorted(draw.sample(range(states), rest))
 
 
 def go(walk: Walk, level: int, most_ps: int) -> bool:
-    """Go on until so many cells are queued: True; or none: False."""
+    """Run until so many cells are queued and return True, or until none is and return False."""
     if level and walk.counts().queue >= level:
         return True
     end = walk.now_ps() + most_ps
@@ -132,16 +135,16 @@ def grow(
 
 
 def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: int) -> tuple[list[int], int]:
-    """Levels between which trials come with a probability of about :data:`_SHARE`, up to one from which as many lose
-    cells; and how many cells came for the port in the looking.
+    """Choose levels with a probability of about :data:`_SHARE` from one to the next.
 
-    A plain run of ``first_ps`` says to which level ``effort`` cycles come in it, or more, and trials from each level
-    how high those go.
+    From the last level, about that share of trials loses cells. Also return the number of cells that arrived for the
+    port meanwhile. A plain run of ``first_ps`` gives the level that ``effort`` or more of its cycles reach. Trials from
+    each level give the following one.
 
     Raises
     ------
     ExperimentFailed
-        The queue stays empty, or comes to a level that it doesn't go beyond and at which nothing is lost.
+        The queue stays empty, or reaches a level that it does not exceed and at which nothing is lost.
     """
     draw, cells = random.Random(f"{seed} pilot"), 0
     begin = walk.take()
@@ -198,7 +201,8 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
 
 
 def _highest(mosts: Sequence[int], level: int) -> int:
-    """Return the highest level above this one to which a share of them comes, or the next above; 0 of none at all."""
+    """Return the highest level above this one that a share of the heights reaches, or the next level; 0 if there are
+    none."""
     if not mosts:
         return 0
     ranked = sorted(mosts, reverse=True)
@@ -229,7 +233,7 @@ class _Branched:
 
 
 def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
-    """Return the same with an engine that splits, where the experiment asks for one.
+    """Return the same with an engine that splits, if the experiment asks for it.
 
     Raises
     ------
@@ -290,7 +294,7 @@ class Splitting:
         self._branches.gauge.arm(self._levels[0], False)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """As the engine."""
+        """Run as the engine does and return the time reached; keep the excursions of the plain run."""
         if not self._begun:
             self._begun = True
             self._begin()
@@ -315,7 +319,7 @@ class Splitting:
                 return now
 
     def _excursion(self) -> None:
-        """Of a batch's excursions so many as there are trials are kept, each as likely."""
+        """Keep a random sample of a batch's excursions, as many as there are trials, each equally likely."""
         self._tree.excursions += 1
         if len(self._kept) < self._effort:
             self._kept.append(self._branches.take())
@@ -340,8 +344,11 @@ class Splitting:
         self._tree, self._kept = Tree(), []
 
     def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
-        """All trials, from the excursions that the plain run had; what came of it, or of the batches that were done
-        when something stopped them. The network is as it was then. ``tell`` gets the share of batches that are done."""
+        """Run all trials from the excursions of the plain run; return the estimates.
+
+        If something stops them, the estimates are of the completed batches. The network is left as it was. ``tell`` is
+        called with the share of completed batches.
+        """
         if stopped() is not None:
             return self._sum_up(0)
         self._branches.gauge.verify()
@@ -357,6 +364,6 @@ class Splitting:
         return self._sum_up(len(self._trees))
 
     def _sum_up(self, done: int) -> dict[str, Any]:
-        """Return what came of so many batches with all their trials, and of the plain run."""
+        """Return the results of so many complete batches, and of the plain run."""
         port, planned = str(self._table.port), self._table.repeats
         return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)

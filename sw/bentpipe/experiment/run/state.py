@@ -1,6 +1,6 @@
 """The state of a run as octets, and back: the objects of hosts, flows and network, however they hang together.
 
-An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it doesn't
+An object of bentpipe's own goes into the pickle in two steps: first that it is there, later what it has. So it does not
 matter how deep objects lie in each other, nor that they lie in circles, and each is there once. Classes that have
 settled how they are pickled, and values (those that are equal by what they have), go as they are.
 
@@ -43,7 +43,7 @@ def _in_two_steps(kind: type) -> bool:
 
 
 class StatePickler(pickle.Pickler):
-    """Takes objects in two steps; ``met`` are those of bentpipe's own."""
+    """A pickler that takes objects in two steps; ``met`` are those of bentpipe's own."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=5)
@@ -62,7 +62,7 @@ class StatePickler(pickle.Pickler):
         return bare, (kind,)
 
     def take(self, root: Any) -> None:
-        """All that hangs on an object; errors as of :func:`taken`."""
+        """Pickle an object and all that it refers to; errors as for :func:`taken`."""
         self.dump(root)
         done = 0
         while done < len(self.met):  # which grows with each dump
@@ -81,12 +81,12 @@ class StatePickler(pickle.Pickler):
 
 
 def taken(root: Any) -> bytes:
-    """Return all that hangs on an object.
+    """Return an object and all that it refers to, as octets.
 
     Raises
     ------
     TypeError, AttributeError, pickle.PicklingError
-        Something of it can't be pickled: a function without a name, an open file.
+        Something of it cannot be pickled: a function without a name, an open file.
     """
     out = io.BytesIO()
     StatePickler(out).take(root)
@@ -94,12 +94,12 @@ def taken(root: Any) -> bytes:
 
 
 def given(octets: bytes) -> Any:
-    """Return what :func:`taken` took, as new objects."""
+    """Return the objects of :func:`taken`, as new objects."""
     return unpickled(pickle.Unpickler(io.BytesIO(octets)))
 
 
 def unpickled(unpickler: pickle.Unpickler) -> Any:
-    """Return what :meth:`StatePickler.take` took."""
+    """Return the objects of :meth:`StatePickler.take`."""
     root = unpickler.load()
     put = object.__setattr__
     while (part := unpickler.load()) is not None:
@@ -111,7 +111,7 @@ def unpickled(unpickler: pickle.Unpickler) -> Any:
 
 
 def copied(root: Any) -> Any:
-    """Return a copy of all that hangs on an object."""
+    """Return a copy of an object and all that it refers to."""
     return given(taken(root))
 
 
@@ -130,7 +130,7 @@ def code() -> str:
 
 
 def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
-    """Return what a file of a state has, with the plugins that it needs; errors as of :func:`taken`."""
+    """Return the contents of a state's file, with the plugins that it needs; errors as for :func:`taken`."""
     import pyarrow as pa
 
     plain = taken(root)
@@ -147,7 +147,7 @@ def pack(root: Any, used: Iterable[plugins.Plugin] = ()) -> bytes:
 
 
 def read_state(path: Path) -> Any:
-    """Return what :func:`pack` made a file of.
+    """Return the object of which :func:`pack` made a file.
 
     A pickle can do whatever Python can: only files of the user's own are read.
 

@@ -1,4 +1,7 @@
-"""What one node of an experiment does in some ticks, as a VCD: :mod:`bentpipe_sim.wave`, on an experiment's network."""
+"""The activity of one node of an experiment in some ticks, as a VCD.
+
+It applies :mod:`bentpipe_sim.wave` to an experiment's network.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ LONGEST_PS: Final = 10**10
 
 @dataclass(frozen=True)
 class Wave:
-    """What was written: the node, from the first tick to the last, how many cells came and went in them."""
+    """A summary of what was written: the node, first and last tick, and cells in and out between them."""
 
     node: str
     kind: str
@@ -40,25 +43,25 @@ class Wave:
 def write_wave(
     experiment: Experiment, name: str, at_ps: int, for_ps: int, file: Path, *, show_progress: bool = False
 ) -> Wave:
-    """Run an experiment up to a time, and write what a node does from then on.
+    """Run an experiment up to a time, write the activity of a node from then on, and return a summary.
 
     Parameters
     ----------
     experiment : Experiment
         Without cases, or one case.
     name : str
-        Of the node: a host, a switch, ``LINE.out`` or ``LINE.back``, ``LINE.line``.
+        Name of the node: a host, a switch, ``LINE.out`` or ``LINE.back``, ``LINE.line``.
     at_ps, for_ps : int
-        From the first tick at or after this time on; so long, a tick at least and at most :data:`LONGEST_PS`.
+        Begin (the first tick at or after this time) and length: a tick at least, at most :data:`LONGEST_PS`.
     file : Path
-        Written anew.
+        File that is written or replaced.
     show_progress : bool
-        A bar on stderr.
+        Show a bar on stderr.
 
     Raises
     ------
     BentpipeError
-        There is no such node; the times are out of range; the run ends before; the file can't be written.
+        There is no such node; the times are out of range; the run ends before; the file cannot be written.
     """
     first, last = first_tick(at_ps), ps_to_ticks(at_ps + for_ps - 1)
     if not 0 < for_ps <= LONGEST_PS:
@@ -130,7 +133,7 @@ class _Run:
         return Wave(node.name, node.kind, recorded.begin, recorded.end, came, went)
 
     def _go(self, until_ps: int, bar: Progress) -> None:
-        """To this time, with the experiment's events on the way."""
+        """Run to this time, with the experiment's events on the way."""
 
         def progress(now_ps: int) -> None:
             bar.update(now_ps)

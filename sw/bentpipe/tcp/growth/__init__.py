@@ -1,6 +1,7 @@
-"""How the congestion window grows, and by how much it shrinks: one file a way, found by being here.
+"""Growths of the congestion window, with its reduction after losses: one file each; a file in this folder registers
+itself.
 
-Each file has a ``REGISTRATION``; nothing else names it. Those from outside of bentpipe come by
+Each file has a ``REGISTRATION``; nothing else names it. Growths of plugins come by
 :func:`bentpipe.tcp.config.add_growth`.
 """
 

@@ -1,4 +1,5 @@
-"""What every growth of the congestion window has: the window itself, slow-start threshold, and what changes them."""
+"""The base of all growths of the congestion window: the window, the slow-start threshold, and the events that change
+them."""
 
 from __future__ import annotations
 
@@ -38,34 +39,42 @@ class Growth:
         self.paces: bool = paces
 
     def on_established(self, rtt: int) -> None:
-        """The handshake is over; ``rtt``: its round trip in ps, 0 if it wasn't measured. ``cwnd`` and ``ssthresh`` are
-        as configured."""
+        """Start after the handshake; ``cwnd`` and ``ssthresh`` are as configured.
+
+        ``rtt`` is the handshake's round trip in ps, 0 if it was not measured.
+        """
 
     def on_ack(self, acked: int, rtt: int, now: int) -> None:
-        """New data was acknowledged, outside of recovery: so many octets. ``rtt``: the smoothed round trip (ps, 0 as
-        long as none was measured); ``now``: ps."""
+        """Grow the window after so many octets of new data were acknowledged, outside of recovery.
+
+        ``rtt`` is the smoothed round trip (ps), 0 as long as none was measured; ``now`` is in ps.
+        """
         raise NotImplementedError
 
     def on_unused(self, now: int) -> None:
-        """Until now the sender left a part of its window unused: an ACK of new data came, or something may be sent.
+        """Note that the sender has left a part of its window unused until now.
 
-        Between two ACKs that open the window it is called as often as the sender looks for something to send, so that
-        a pause of either application ends with a call.
+        It is called when an ACK of new data arrives, or something may be sent. Between two ACKs that open the window it
+        is called whenever the sender looks for something to send. So a pause of either application ends with a call.
         """
 
     def on_idle(self, window: int) -> None:
-        """The sender was idle for a time-out, and starts again with ``window`` octets (RFC 5681 section 4.1)."""
+        """Restart with ``window`` octets after an idle time of a time-out (RFC 5681 section 4.1)."""
         self.cwnd = window
 
     def on_loss(self, in_use: int, now: int) -> None:
-        """A loss was seen by duplicate ACKs while ``in_use`` octets were under way: set ``ssthresh``. ``cwnd`` is still
-        that of before, and the recovery sets it."""
+        """Set ``ssthresh`` after duplicate ACKs have shown a loss, with ``in_use`` octets under way.
+
+        ``cwnd`` still has its value from before the loss; the recovery sets it.
+        """
         raise NotImplementedError
 
     def on_timeout(self, in_use: int, now: int) -> None:
-        """The retransmission timer ran out: as :meth:`on_loss`; ``cwnd`` is set to a segment afterwards."""
+        """Set ``ssthresh`` after a retransmission time-out, as :meth:`on_loss`; ``cwnd`` is set to a segment
+        afterwards."""
         self.on_loss(in_use, now)
 
     def pacing_rate(self, window: int, rtt: int) -> int:
-        """Octets a second at which ``window`` octets are to be sent with this smoothed round trip (ps); 0: at once."""
+        """Return the rate (octets a second) to send ``window`` octets with this smoothed round trip (ps); 0: no
+        pacing."""
         return 0

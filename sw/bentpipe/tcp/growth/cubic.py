@@ -69,7 +69,7 @@ class Cubic(Growth):
         return grown if grown < target else target
 
     def _begin(self, cwnd: float, now: int) -> None:
-        """A congestion avoidance stage begins."""
+        """Begin a stage of congestion avoidance."""
         self.epoch = now
         self.w_est = cwnd
         if self.plateau or self.w_max < cwnd:
@@ -82,7 +82,7 @@ class Cubic(Growth):
         return self.c * d * d * d + self.w_max
 
     def on_unused(self, now: int) -> None:
-        if self.epoch >= 0:  # 4.2: t doesn't count such times
+        if self.epoch >= 0:  # 4.2: t does not count such times
             self.epoch += now - self.last
         self.last = now
 

@@ -25,7 +25,7 @@ class Hybla(Growth):
 
     With rho = RTT / RTT0, 1 at least: each ACK adds 2**rho - 1 segments in slow start and rho**2 / cwnd in congestion
     avoidance; the first window and the first ssthresh are rho times those configured. A loss halves, as Reno's.
-    rho follows the smallest smoothed round trip, so that a queue doesn't make it grow.
+    rho follows the smallest smoothed round trip, so that a queue does not make it grow.
     """
 
     def __init__(self, config: TcpConfig) -> None:

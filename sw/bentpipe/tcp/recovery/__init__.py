@@ -1,4 +1,5 @@
-"""How a sender finds out what is lost and sends it again: one file a variant, found by being here.
+"""Variants of loss recovery, which find and retransmit lost segments: one file each; a file in this folder registers
+itself.
 
 Each file has a ``REGISTRATION``; nothing else names it.
 """

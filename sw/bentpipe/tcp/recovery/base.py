@@ -1,4 +1,4 @@
-"""What every loss recovery has, on the frame of 4.4BSD's ``tcp_input``."""
+"""The base of all loss recoveries, on the frame of 4.4BSD's ``tcp_input``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """Finds out from duplicate ACKs what is lost, and sends it again; how far the window is reduced says the growth.
+    """A loss recovery: it finds lost data by duplicate ACKs and retransmits it; the growth decides how far the window
+    shrinks.
 
     The sender calls :meth:`duplicate` for each duplicate ACK, and, while duplicates or a recovery are pending,
     :meth:`new_ack` before and :meth:`advanced` after an ACK moved ``snd_una``.
@@ -24,7 +25,7 @@ class Recovery:
     sends : bool
         In this recovery :meth:`send` decides what is sent (SACK).
     hold_timer : bool
-        The present ACK doesn't restart the retransmission timer (New Reno, impatient).
+        The present ACK does not restart the retransmission timer (New Reno, impatient).
     """
 
     def __init__(self, config: TcpConfig) -> None:
@@ -36,25 +37,25 @@ class Recovery:
         self.reduces_again: bool = config.reduces_again
 
     def start(self, s: Sender) -> None:
-        """The connection sent its SYN: its sequence numbers are known."""
+        """Start with the sequence numbers of the SYN that was sent."""
         self.recover = s.iss
 
     def reduce_window(self, s: Sender) -> None:
-        """The window was too large: the growth sets ssthresh, here in whole segments (``tcp_input``)."""
+        """Reduce the window: the growth sets ssthresh, here in whole segments (``tcp_input``)."""
         growth = s.growth
         growth.on_loss(s.window_in_use(), s.timers.now)
         growth.ssthresh -= growth.ssthresh % growth.mss
 
     def reduce_flight(self, s: Sender) -> None:
-        """What was outstanding was too much (RFC 2581 equation 3); limited transmit doesn't count (RFC 5681 3.2)."""
+        """Reduce by the outstanding data (RFC 2581 equation 3); limited transmit does not count (RFC 5681 3.2)."""
         s.growth.on_loss(s.snd_max - s.snd_una - s.limited, s.timers.now)
 
     def repeats(self, s: Sender) -> bool:
-        """Return a fast retransmission would be a further one for the same window of data, and is to be avoided."""
+        """Return whether another fast retransmission for the same window of data is to be avoided."""
         return self.avoid and s.snd_una <= self.recover
 
     def timeout(self, s: Sender) -> None:
-        """The retransmission timer ran out: ssthresh in whole segments (``tcp_timers``), and slow start."""
+        """Handle a retransmission time-out: ssthresh in whole segments (``tcp_timers``), and slow start."""
         growth = s.growth
         if self.reduces_again or s.rto.failures == 1:
             growth.on_timeout(s.window_in_use(), s.timers.now)
@@ -66,15 +67,15 @@ class Recovery:
         self.recover = s.snd_max
 
     def duplicate(self, s: Sender) -> None:
-        """A duplicate ACK was counted in ``s.dupacks``."""
+        """Handle a duplicate ACK, which was counted in ``s.dupacks``."""
         raise NotImplementedError
 
     def new_ack(self, s: Sender, ack: int) -> bool:
-        """New data is about to be acknowledged after duplicates. True if the ACK opens the window as usual."""
+        """Prepare for an ACK of new data after duplicates; return True if it opens the window as usual."""
         return True
 
     def advanced(self, s: Sender, acked: int) -> None:
-        """``snd_una`` moved within a recovery."""
+        """Handle an advance of ``snd_una`` within a recovery."""
 
     def send(self, s: Sender) -> None:
         """Send what the recovery lets go."""

@@ -33,7 +33,7 @@ class Sack(Recovery):
         self.prr_delivered: int = 0
         self.prr_out: int = 0
         self.recover_fs: int = 0
-        self.first: int = 0  # the fast retransmission, as long as it isn't in prr_out
+        self.first: int = 0  # the fast retransmission, as long as it is not in prr_out
         self.held: int = 0  # what was acknowledged and SACKed by the ACK before
 
     def duplicate(self, s: Sender) -> None:
@@ -75,7 +75,7 @@ class Sack(Recovery):
         self.pipe -= 2 * s.growth.mss
 
     def _proportional(self, s: Sender, pipe: int) -> None:
-        """``cwnd`` after an ACK by proportional rate reduction (RFC 6937 section 3)."""
+        """Set ``cwnd`` after an ACK by proportional rate reduction (RFC 6937 section 3)."""
         growth = s.growth
         held = s.snd_una + s.scoreboard.sacked
         delivered = held - self.held
@@ -102,7 +102,7 @@ class Sack(Recovery):
             lost = board.lost_below()
             pipe = board.pipe(s.snd_max)
         if self.prr:
-            # By the window as it was before the fast retransmission, of which only what isn't SACKed is in the pipe.
+            # By the window as it was before the fast retransmission, of which only what is not SACKed is in the pipe.
             self._proportional(s, pipe - board.retransmitted_unsacked if self.first else pipe)
             self.prr_out += self.first
             self.first = 0

@@ -10,12 +10,12 @@ __all__ = ["PLUGIN"]
 
 
 def _reached(due, now):
-    """Tick ``due`` is there or past, as long as it is less than half the range of the time away."""
+    """Return whether tick ``due`` is reached, if it is less than half the range of the time away."""
     return ~(now - due)[TIME_BITS - 1]
 
 
 def _due_tick(there, due):
-    """Return the due tick of a node: ``NEVER`` if nothing is there; a tick early where it has that number."""
+    """Return the due tick of a node: ``NEVER`` if no cell is held; one tick earlier if it equals ``NEVER``."""
     return Mux(there, Mux(due == NEVER, NEVER - 1, due), NEVER)
 
 
@@ -87,7 +87,7 @@ class Delay(LinkPlugin):
 
         read, write, used = Signal(bits + 1), Signal(bits + 1), Signal(bits + 1)
         m.d.comb += used.eq(write - read)
-        # Decided in the tick in which the cell came in; its words come out of the first half in the next
+        # Decided in the tick in which the cell arrived; its words come out of the first half in the next
         keeps, due = Signal(), Signal(TIME_BITS)
         with m.If(taken):
             m.d.sync += [keeps.eq(~used[-1] & ~gone), due.eq(link.time.now + s.delay - 1)]

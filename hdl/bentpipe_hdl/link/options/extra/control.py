@@ -40,17 +40,30 @@ class Extra(LinkOption):
 
     def registers(self) -> tuple[Register, ...]:
         return (
-            Register("duplicate", 0x0054, "of the cells that are duplicated, 1 / 2**31", most=LOSS_ONE),
-            Register("misinsert_enable", 0x0055, "cells are misinserted", width=1),
-            Register("misinsert_mantissa", 0x0056, "scale of the times between them", width=24),
+            Register("duplicate", 0x0054, "share of cells that are duplicated, 1 / 2**31", most=LOSS_ONE),
+            Register("misinsert_enable", 0x0055, "misinsertion enabled", width=1),
+            Register("misinsert_mantissa", 0x0056, "scale of the times between misinserted cells", width=24),
             Register("misinsert_shift", 0x0057, "scale of those times, binary places", width=6),
-            Register("misinsert_own", 0x0058, "with the header below; else in the VC of the last cell", width=1),
-            Register("misinsert_header", 0x0059, "their header, gfc<<28 | vpi<<20 | vci<<4 | pti<<1 | clp"),
+            Register(
+                "misinsert_own",
+                0x0058,
+                "misinserted cells have the header below, else that of the last cell's VC",
+                width=1,
+            ),
+            Register(
+                "misinsert_header", 0x0059, "header of misinserted cells, gfc<<28 | vpi<<20 | vci<<4 | pti<<1 | clp"
+            ),
             Register("duplicate_seed", 0x005A, "state of the generator of duplicates, not 0", "wo", 64, reset=1),
             Register("misinsert_seed", 0x005C, "state of the generator of misinsertion, not 0", "wo", 64, reset=1),
-            Register("made_copies", 0x0096, "duplicates that left", "ro", unit="cells"),
-            Register("made_misinserted", 0x0097, "misinserted cells that left", "ro", unit="cells"),
-            Register("made_missed", 0x0098, "duplicates and misinserted cells that found no place", "ro", unit="cells"),
+            Register("made_copies", 0x0096, "cells sent as duplicates", "ro", unit="cells"),
+            Register("made_misinserted", 0x0097, "cells sent as misinserted ones", "ro", unit="cells"),
+            Register(
+                "made_missed",
+                0x0098,
+                "cells not duplicated or misinserted, as there was no place for them",
+                "ro",
+                unit="cells",
+            ),
         )
 
     def wanted(self, settings: Any) -> bool:

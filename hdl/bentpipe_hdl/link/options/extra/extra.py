@@ -8,13 +8,13 @@ from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.datapath import Offer
 from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.link.options.extra.control import MADE
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Extra"]
 
 
 class Extra:
-    """Makes cells, each of which leaves in the first tick in which no cell comes in.
+    """The generator of extra cells, each of which leaves in the first tick in which no cell arrives.
 
     **Duplicates.** Each cell that the link does not lose is duplicated with probability ``DUPLICATE``. The copy is that
     of the cell as the receiver has it, bit errors and header check included. There is a place for one copy; a cell that
@@ -38,7 +38,7 @@ class Extra:
         When it has something to do; it has now.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap, time):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time):
         self._m, self._slot, self._now = m, slot, time.now
         self._share = csr.setting("duplicate")
         self._draws, self._times = Signal(64, init=1, name="duplicates"), Signal(64, init=1, name="misinsertions")
@@ -94,7 +94,7 @@ class Extra:
 
     def _copies(self, path, gone):
         m, slot = self._m, self._slot
-        hit = slot.settle(self._draws[33:] < self._share, "duplicate_hit", since=0)
+        hit = slot.pipe(self._draws[33:] < self._share, "duplicate_hit", since=0)
         self.copies = copies = Signal(name="duplicates_cell")
         with m.If(path.taken & (self._share != 0)):
             m.d.sync += self._draws.eq(xorshift(self._draws))

@@ -19,7 +19,7 @@ LOST: Final = ("outage", "burst")
 """Why the option takes cells out; both are in ``GONE``."""
 
 LOSS_ONE: Final = 1 << 31
-"""Of the registers ``loss``: every cell."""
+"""Value of the registers ``loss`` at which every cell is lost."""
 
 _LENGTH: Final = TIME.within("1 us", "100000 s")
 _CELLS: Final = NUMBER.within(1.0, 1e12, name="mean of cells")
@@ -36,10 +36,10 @@ class BurstSettings(Settings):
         default=None, description="mean time in the bad state", json_schema_extra=IN_RUN
     )
     good_cells: Annotated[float, _CELLS] | None = Field(
-        default=None, description="instead of times: mean number of cells in the good state", json_schema_extra=IN_RUN
+        default=None, description="mean number of cells in the good state, instead of times", json_schema_extra=IN_RUN
     )
     bad_cells: Annotated[float, _CELLS] | None = Field(
-        default=None, description="and in the bad state", json_schema_extra=IN_RUN
+        default=None, description="mean number of cells in the bad state", json_schema_extra=IN_RUN
     )
     ber: Annotated[float, BER] = Field(
         default=0.0,
@@ -50,7 +50,7 @@ class BurstSettings(Settings):
         default=0.0, description="share of the cells that are lost in the bad state", json_schema_extra=IN_RUN
     )
     good_loss: Annotated[float, SHARE] = Field(
-        default=0.0, description="and in the good state", json_schema_extra=IN_RUN
+        default=0.0, description="share of the cells that are lost in the good state", json_schema_extra=IN_RUN
     )
 
     @model_validator(mode="after")
@@ -74,25 +74,27 @@ class BurstSettings(Settings):
 
 
 _REGISTERS: Final = (
-    Register("outage", 0x0020, "every cell is lost", width=1),
-    Register("burst_enable", 0x0021, "good and bad states by turns", width=1),
+    Register("outage", 0x0020, "outage: every cell is lost", width=1),
+    Register("burst_enable", 0x0021, "alternation of good and bad states enabled", width=1),
     Register("burst_cells", 0x0022, "lengths of states count cells, not ticks", width=1),
-    Register("length_mantissa", 0x0024, "scale of the good state's length, of the bad one's", width=24, count=2),
+    Register("length_mantissa", 0x0024, "scale of the lengths of the good and the bad state", width=24, count=2),
     Register("length_shift", 0x0026, "scale of the lengths, binary places", width=6, count=2),
-    Register("loss", 0x0028, "of cells in the good state, in the bad one, 1 / 2**31", count=2, most=LOSS_ONE),
+    Register("loss", 0x0028, "share of cells lost in the good and in the bad state, 1 / 2**31", count=2, most=LOSS_ONE),
     Register("bad_error_enable", 0x002A, "bit errors in the bad state", width=1),
-    Register("bad_error_mantissa", 0x002B, "scale of the gaps between those", width=24),
+    Register("bad_error_mantissa", 0x002B, "scale of the gaps between errors in the bad state", width=24),
     Register("bad_error_shift", 0x002C, "scale of those gaps, binary places", width=6),
-    Register("bad_gap", 0x0030, "good bits of the bad state before its next error", "wo", GAP_BITS, unit="bits"),
-    Register("bad_seed", 0x0032, "state of its generator, not 0", "wo", 64, reset=1),
+    Register(
+        "bad_gap", 0x0030, "bits of the bad state without errors before its next error", "wo", GAP_BITS, unit="bits"
+    ),
+    Register("bad_seed", 0x0032, "state of the bad state's generator, not 0", "wo", 64, reset=1),
     Register("length_seed", 0x0034, "state of the generator of lengths, not 0", "wo", 64, reset=1),
     Register("loss_seed", 0x0036, "state of the generator of losses, not 0", "wo", 64, reset=1),
-    Register("length", 0x0038, "that the state goes on, ticks, or cells behind the next", "wo", GAP_BITS),
-    Register("bad", 0x0088, "the state is bad", "ro", width=1),
-    Register("bad_cells", 0x0089, "that came in the bad state", "ro", unit="cells"),
-    Register("bad_states", 0x008A, "times that it began", "ro"),
-    Register("lost_outage", 0x008B, "lost in outages", "ro", unit="cells"),
-    Register("lost_burst", 0x008C, "lost by the states' shares", "ro", unit="cells"),
+    Register("length", 0x0038, "length of the rest of the state: ticks, or cells after the next one", "wo", GAP_BITS),
+    Register("bad", 0x0088, "state: 1 is bad", "ro", width=1),
+    Register("bad_cells", 0x0089, "cells received in the bad state", "ro", unit="cells"),
+    Register("bad_states", 0x008A, "times that the bad state began", "ro"),
+    Register("lost_outage", 0x008B, "cells lost in outages", "ro", unit="cells"),
+    Register("lost_burst", 0x008C, "cells lost by the states' shares", "ro", unit="cells"),
 )
 
 

@@ -8,7 +8,7 @@ from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.gap import Gap, xorshift
 from bentpipe_hdl.link.options.faults.control import LOST
 from bentpipe_hdl.link.registers import GONE
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Faults"]
 
@@ -43,14 +43,14 @@ class Faults:
     Attributes
     ----------
     bad : Signal
-        The state in which the tick's cell comes.
+        The state in which the tick's cell arrives.
     acts : Value
         Cells may be lost, or are of the bad state, or lead to it.
     due, works : Value
-        When the state ends, ``NEVER`` if cells end it; it is to begin anew, or (narrow) a length is being drawn.
+        When the state ends, ``NEVER`` if cells end it; it is to begin again, or (narrow) a length is being drawn.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap, time: In(TimeSignature())):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time: In(TimeSignature())):
         self._m, self._slot, self._csr, self._now = m, slot, csr, time.now
         self.outage, self._enable = csr.setting("outage"), csr.setting("burst_enable")
         self._by_cells = csr.setting("burst_cells")
@@ -74,15 +74,16 @@ class Faults:
             csr.status(name if name in ("bad_cells", "bad_states") else f"lost_{name}", count)
 
     def decide(self, taken, listed):
-        """Why the cell that is ``taken`` is gone, ``listed`` or not: ``(gone, why)``, the place in ``GONE``."""
+        """Return ``(gone, why)`` for the cell that is ``taken``: whether it is lost, and the index of the reason in
+        ``GONE``."""
         m, slot = self._m, self._slot
         following, hit, draws, loss = Signal(64), Signal(), Signal(), Signal(32)
-        with slot.only(taken & self._enable):
+        with slot.gate_when(taken & self._enable):
             m.d.comb += loss.eq(Mux(self.bad, self._loss[1], self._loss[0]))
-        with slot.only(loss != 0):
+        with slot.gate_when(loss != 0):
             m.d.comb += [
                 following.eq(xorshift(self._losses)),
-                hit.eq(slot.settle(following[33:] < loss, "loss_hit")),
+                hit.eq(slot.pipe(following[33:] < loss, "loss_hit")),
             ]
         gone, why = Signal(name="gone_any"), Signal(range(len(GONE)), name="gone_why")
         with m.If(taken):
@@ -117,7 +118,7 @@ class Faults:
         ]
         for name, (good, bad) in (("mantissa", self._mantissas), ("shift", self._shifts)):
             # on the narrow datapath the unit takes them some clocks after its state
-            scale = slot.settle(Mux(becomes, bad, good), f"length_{name}", since=0)
+            scale = slot.pipe(Mux(becomes, bad, good), f"length_{name}", since=0)
             m.d.comb += getattr(unit, name).eq(scale)
         with m.If(slot.commit), m.If(self._enable):
             with m.If(taken):
@@ -158,7 +159,7 @@ class Faults:
 
 
 def _most(m, length, name):
-    """``length``, or what a state lasts at most."""
+    """Return ``length``, at most the longest duration of a state."""
     kept = Signal(TIME_BITS, name=name)
     m.d.comb += kept.eq(Mux(length > LONGEST, LONGEST, length))
     return kept

@@ -35,12 +35,15 @@ class ListedLosses(LinkOption):
 
     def registers(self) -> tuple[Register, ...]:
         return (
-            Register("loss_enable", 0x0005, "listed losses on", width=1),
+            Register("loss_enable", 0x0005, "listed losses enabled", width=1),
             *lookup_registers(VCS),
-            Register("dropped", 0x0086, "taken out by the lists", "ro", unit="cells"),
+            Register("dropped", 0x0086, "cells lost by the lists", "ro", unit="cells"),
             Register(
-                "loss_vc", 0x10000, "a VC's list; its count starts again", "wo", 9, VCS,
-                fields=(reg.Field("first", 0, 8, "place of its first number"), reg.Field("pdus", 8, text="not cells")),
+                "loss_vc", 0x10000, "list of a VC's losses; writing it restarts the VC's count", "wo", 9, VCS,
+                fields=(
+                    reg.Field("first", 0, 8, "index of the list's first number"),
+                    reg.Field("pdus", 8, text="numbers count PDUs, not cells"),
+                ),
             ),
             Register("losses", 0x20000, "numbers of lost cells or PDUs, 0 at the end", "wo", count=ENTRIES),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from bentpipe_hdl.cell import CellHeader
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.options.losses.control import ENTRIES, VCS
 from bentpipe_hdl.lookup import Lookup
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Losses"]
 
@@ -26,7 +26,7 @@ class Losses:
         The link's.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap):
         self._m, self._slot = m, slot
         self.enable = csr.setting("loss_enable")
         self.count = Signal(32, name="losses_count")
@@ -47,18 +47,18 @@ class Losses:
         m, slot = self._m, self._slot
         gone = Signal(name="gone")
         known, vc = Signal(name="loss_known"), Signal(range(VCS), name="loss_vc")
-        with slot.only(self.enable):
+        with slot.gate_when(self.enable):
             found, found_vc = self._lookup.find(header, Const(0, 1))
             m.d.comb += [
-                known.eq(slot.settle(found & ~header.pti[2] & ~hec_error, "loss_known_held")),
-                vc.eq(slot.settle(found_vc, "loss_vc_held")),
+                known.eq(slot.pipe(found & ~header.pti[2] & ~hec_error, "loss_known_held")),
+                vc.eq(slot.pipe(found_vc, "loss_vc_held")),
             ]
         state, new = Signal(self._layout, name="loss_state"), Signal(self._layout, name="loss_new")
         number, hit, ends, counts = Signal(32), Signal(), Signal(), Signal()
         m.d.comb += [
             state.eq(self._states.read(vc, at=7, to="loss_state_held")),
             number.eq(state.done + 1),
-            hit.eq(slot.settle(self._list.read(state.at, at=9, to="loss_number") == number, "loss_hit")),
+            hit.eq(slot.pipe(self._list.read(state.at, at=9, to="loss_number") == number, "loss_hit")),
             ends.eq(~state.pdus | header.pti[0]),
             new.at.eq(state.at + hit),
             new.pdus.eq(state.pdus),

@@ -12,7 +12,7 @@ class Losses(LinkPlugin):
         self.acts = self.part.enable
 
     def lose(self, path, gone):
-        """Return the first of all plugins: ``gone`` is never."""
+        """Return whether the cell is lost by the list; this plugin is the first, so no other has taken the cell out."""
         del gone
         return self.part.decide(path.sent_header, path.sent_hec_error, path.taken)
 

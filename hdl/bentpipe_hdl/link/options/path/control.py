@@ -14,12 +14,20 @@ ORDERS: Final = ("kept", "merged")
 """What ``order`` may be, by the value of the register ``path_merge``."""
 
 _REGISTERS: Final = (
-    Register("path_merge", 0x0040, "cells with a shorter delay overtake, on a second path; else they wait", width=1),
     Register(
-        "path_spacing", 0x0042, "from a cell to one that waited for it", "wo", 40, unit="ticks / 2**16", reset=1 << 16
+        "path_merge", 0x0040, "overtaking of cells with a shorter delay, on a second path; else they wait", width=1
     ),
-    Register("path_held", 0x0090, "that waited for cells before them", "ro", unit="cells"),
-    Register("path_overtook", 0x0091, "that overtook cells before them", "ro", unit="cells"),
+    Register(
+        "path_spacing",
+        0x0042,
+        "spacing from a cell to one that waited for it",
+        "wo",
+        40,
+        unit="ticks / 2**16",
+        reset=1 << 16,
+    ),
+    Register("path_held", 0x0090, "cells that waited for cells before them", "ro", unit="cells"),
+    Register("path_overtook", 0x0091, "cells that overtook cells before them", "ro", unit="cells"),
 )
 
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
 from bentpipe_hdl.cell import FRACTION_BITS, TIME_BITS
 from bentpipe_hdl.csr import CsrMap
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Path"]
 
@@ -13,7 +13,7 @@ _LONG_AGO = (1 << TIME_BITS) - (1 << 40)
 
 
 class Path:
-    """Gives each cell its due tick: that in which it arrives.
+    """The path of a link: it gives each cell its due tick, the tick in which it arrives.
 
     A cell of tick T would arrive in tick T + ``DELAY``, its *target*. The delay of a cell is that of its tick, so a
     write of ``DELAY`` changes nothing for cells that are under way. While the delay does not shrink, each target is
@@ -42,7 +42,7 @@ class Path:
         Due tick of the cell that was taken last.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap, time):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time):
         self._m, self._slot, self._now = m, slot, time.now
         self._merge, self._spacing = csr.setting("path_merge"), csr.setting("path_spacing")
         # When the last cells of both paths are due: the later one and the earlier one, in units of 2**-16 ticks
@@ -57,15 +57,15 @@ class Path:
         """Give the cell of the tick its due tick, if it is ``sent``. ``later``: ticks by which its target is later, if
         a plugin says so."""
         m, slot = self._m, self._slot
-        target = slot.settle((self._now + delay)[:TIME_BITS], "path_target", since=0)
+        target = slot.pipe((self._now + delay)[:TIME_BITS], "path_target", since=0)
         if later is not None:
-            target = slot.settle((target + later)[:TIME_BITS], "path_target_later")
+            target = slot.pipe((target + later)[:TIME_BITS], "path_target_later")
         wide = TIME_BITS + FRACTION_BITS
         behind = (Mux(self._merge, self._first, self._last) + self._spacing)[:wide]
-        behind = slot.settle(behind, "path_behind", since=0)
-        waits = slot.settle(_reached(self._last[FRACTION_BITS:], target), "path_waits")  # for the later one
-        waits_for_both = slot.settle(_reached(self._first[FRACTION_BITS:], target), "path_waits_for_both")
-        swaps = slot.settle(_reached(behind, self._last), "path_swaps")
+        behind = slot.pipe(behind, "path_behind", since=0)
+        waits = slot.pipe(_reached(self._last[FRACTION_BITS:], target), "path_waits")  # for the later one
+        waits_for_both = slot.pipe(_reached(self._first[FRACTION_BITS:], target), "path_waits_for_both")
+        swaps = slot.pipe(_reached(behind, self._last), "path_swaps")
         due = Signal(wide, name="path_due_now")
         held = waits & (~self._merge | waits_for_both)
         m.d.comb += due.eq(Mux(held, behind, Cat(Const(0, FRACTION_BITS), target)))
@@ -84,5 +84,5 @@ class Path:
 
 
 def _reached(tick, other):
-    """``tick`` is ``other`` or later."""
+    """Return whether ``tick`` is ``other`` or later."""
     return ~(tick - other)[len(tick) - 1]

@@ -24,7 +24,7 @@ class Pattern(LinkOption):
         return (
             Register("pattern_lost", 0x0050, "cells lost of each ``pattern_of``, the first; 0: none", unit="cells"),
             Register("pattern_of", 0x0051, "cells after which the pattern begins again", unit="cells", reset=1),
-            Register("lost_pattern", 0x0094, "lost by the pattern", "ro", unit="cells"),
+            Register("lost_pattern", 0x0094, "cells lost by the pattern", "ro", unit="cells"),
         )
 
     def wanted(self, settings: Any) -> bool:

@@ -9,8 +9,8 @@ __all__ = ["PLUGIN"]
 
 
 class Pattern(LinkPlugin):
-    """Lose the first ``PATTERN_LOST`` of each ``PATTERN_OF`` cells. Every cell that comes in is counted, also one that
-    another plugin takes out, which is lost for that plugin's reason. A write of a register keeps the count."""
+    """Lose the first ``PATTERN_LOST`` of each ``PATTERN_OF`` cells. Every cell that arrives is counted, also one
+    that another plugin takes out, which is lost for that plugin's reason. A write of a register keeps the count."""
 
     lets_pass = False
 
@@ -23,8 +23,8 @@ class Pattern(LinkPlugin):
     def lose(self, path, gone):
         m, slot = path.m, self._slot
         position, hit = Signal(32, name="pattern_position"), Signal(name="pattern_hit")
-        among = slot.settle(position < self._lost, "pattern_among", since=0)
-        ends = slot.settle(position + 1 >= self._of, "pattern_ends", since=0)
+        among = slot.pipe(position < self._lost, "pattern_among", since=0)
+        ends = slot.pipe(position + 1 >= self._of, "pattern_ends", since=0)
         m.d.comb += hit.eq(path.taken & among & ~gone)
         with m.If(path.taken):
             with m.If(ends):

@@ -34,7 +34,7 @@ class VariationSettings(Settings):
     """Additional delay of each cell: independent random times."""
 
     distribution: Literal["uniform", "normal", "exponential", "pareto", "histogram"] = Field(
-        description="uniform (0 to twice the mean), normal (not below 0), exponential, pareto, or histogram"
+        description="distribution: uniform (0 to twice the mean), normal (not below 0), exponential, pareto, histogram"
     )
     mean_ps: Annotated[int, TIME.within(0, "500 ms")] | None = Field(
         default=None, description="mean of the additional delay; not of a histogram, which has its own"
@@ -46,9 +46,9 @@ class VariationSettings(Settings):
         default=None, description="shape of the Pareto distribution, above 1"
     )
 
-    file: str | None = Field(default=None, description="of a histogram: CSV file with the columns `delay` and `weight`")
+    file: str | None = Field(default=None, description="CSV file of a histogram, with the columns `delay` and `weight`")
     histogram: tuple[tuple[Annotated[int, TIME.within(0, "500 ms")], Annotated[float, _WEIGHT]], ...] | None = Field(
-        default=None, description="a histogram itself, instead of `file`: delays and weights"
+        default=None, description="histogram, instead of `file`: delays and weights"
     )
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class ReorderSettings(Settings):
     """Cells that overtake: a share of them takes a shorter time."""
 
     share: Annotated[float, SHARE] = Field(description="share of the cells that overtake others")
-    by_ps: Annotated[int, TIME.within(0, "500 ms")] = Field(description="by how much their delay is shorter")
+    by_ps: Annotated[int, TIME.within(0, "500 ms")] = Field(description="time by which their delay is shorter")
 
 
 def table_of(settings: Any) -> list[tuple[int, int]]:
@@ -122,12 +122,13 @@ class Variation(LinkOption):
 
     def registers(self) -> tuple[Register, ...]:
         return (
-            Register("variation_enable", 0x0048, "cells take longer than the delay by random times", width=1),
-            Register("variation_early", 0x0049, "of the cells that take the delay alone, 1 / 2**31", most=LOSS_ONE),
+            Register("variation_enable", 0x0048, "random additional delay enabled", width=1),
+            Register("variation_early", 0x0049, "share of cells without additional delay, 1 / 2**31", most=LOSS_ONE),
             Register("variation_seed", 0x004A, "state of its generator, not 0", "wo", 64, reset=1),
-            Register("variation_cells", 0x0092, "that took the delay alone", "ro", unit="cells"),
+            Register("variation_cells", 0x0092, "cells without additional delay", "ro", unit="cells"),
             Register(
-                "variation", 0x30000, "quantiles: ticks at k / 256; bits 24 to 47: how many more at the next",
+                "variation", 0x30000,
+                "quantiles of the additional delay: ticks at k / 256; bits 24 to 47: difference to the next one",
                 "wo", 48, POINTS,
             ),
         )  # fmt: skip

@@ -6,17 +6,17 @@ from amaranth.lib import data
 from bentpipe_hdl.csr import CsrMap
 from bentpipe_hdl.link.gap import xorshift
 from bentpipe_hdl.link.options.variation.control import POINTS
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Variation"]
 
 
 class Variation:
-    """Draws an additional delay for each cell.
+    """The generator of each cell's additional delay.
 
     8 bits of the generator's state pick a row of the table ``VARIATION``, and 16 bits a place between this row and the
     next: the inverse of the distribution, straight between ``POINTS`` points. With probability ``VARIATION_EARLY`` the
-    cell takes no additional delay instead. The generator moves on with each cell that comes in.
+    cell takes no additional delay instead. The generator moves on with each cell that arrives.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Variation:
         The link's.
     """
 
-    def __init__(self, m: Module, slot: Slot, csr: CsrMap):
+    def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap):
         self._m, self._slot = m, slot
         self._enable, self._early = csr.setting("variation_enable"), csr.setting("variation_early")
         self._state = Signal(64, init=1, name="variation_state")
@@ -45,8 +45,8 @@ class Variation:
         index = state[56:]
         m.d.comb += row.eq(self._rows.read(index, at=1, to="variation_row_held"))
         between = slot.product(row.rise, state[40:56], "variation_between")
-        m.d.comb += early.eq(slot.settle(state[8:39] < self._early, "variation_early_held", since=0))
-        ticks = slot.settle((row.low + (between >> 16))[:25], "variation_sum")
+        m.d.comb += early.eq(slot.pipe(state[8:39] < self._early, "variation_early_held", since=0))
+        ticks = slot.pipe((row.low + (between >> 16))[:25], "variation_sum")
         m.d.comb += later.eq(Mux(self._enable & ~early, ticks, Const(0)))
         with m.If(taken & self._enable):
             m.d.sync += state.eq(xorshift(state))

@@ -21,24 +21,28 @@ class Credits(NicOption):
 
     def registers(self, *, vcs: int) -> tuple[Register, ...]:
         return (
-            Register("credit_step", 0x0202, "from the visit to a VC to the next one", unit="ticks", reset=1,
+            Register("credit_step", 0x0202, "interval between the audits of two VCs", unit="ticks", reset=1,
                      most=1 << 31),
-            Register("credit_last", 0x0204, "the VC that is visited last", width=(vcs - 1).bit_length(), reset=0),
-            Register("credit_came", 0x0210, "credit cells that came", "ro"),
-            Register("credit_bad", 0x0211, "those of them that no one could read: errors, other RM cells", "ro"),
+            Register("credit_last", 0x0204, "last VC that is audited", width=(vcs - 1).bit_length(), reset=0),
+            Register("credit_came", 0x0210, "credit cells received", "ro"),
+            Register("credit_bad", 0x0211, "credit cells of these that were unreadable: errors, other RM cells", "ro"),
             Register("credit_probes", 0x0213, "probes sent", "ro"),
-            Register("credit_holds", 0x0215, "how often a VC had to wait for credit", "ro"),
-            Register("credit_late", 0x0216, "credit cells that came before the last one was taken", "ro"),
+            Register("credit_holds", 0x0215, "times that a VC had to wait for credit", "ro"),
+            Register("credit_late", 0x0216, "credit cells received before the last one was taken", "ro"),
             Register(
-                "tx_share", 0xD8000, "under way to the switch and queued there of a VC, most; 0: any", "wo", 16, vcs,
+                "tx_share", 0xD8000, "cells of a VC on the way to the switch and queued there, at most; 0: any number",
+                "wo", 16, vcs,
                 "cells",
             ),
             Register(
-                "rx_back", 0xDA000, "what RM cells of a VC are", "wo", 13, vcs,
-                fields=(reg.Field("vc", 0, 12, "whose credit cells they are"),
-                        reg.Field("takes", 12, text="credit cells")),
+                "rx_back", 0xDA000, "meaning of a VC's RM cells", "wo", 13, vcs,
+                fields=(reg.Field("vc", 0, 12, "VC to which the credit cells belong"),
+                        reg.Field("takes", 12, text="RM cells are credit cells")),
             ),
-            Register("tx_freed", 0xDC000, "of a VC, as the switch told last", "ro", count=vcs, unit="cells"),
+            Register(
+                "tx_freed", 0xDC000, "cells of a VC that the switch has freed, by its last credit cell",
+                "ro", count=vcs, unit="cells",
+            ),
         )  # fmt: skip
 
     def configure(self, csr: Registers, settings: Any, line: Any, sends: Mapping[int, Any]) -> None:

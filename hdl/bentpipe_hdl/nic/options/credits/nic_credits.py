@@ -8,64 +8,64 @@ from bentpipe_hdl.cell import TIME_BITS, CellSignature, due_tick
 from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import believed, may_send
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "NicCredits"]
 
 COUNTERS = ("came", "bad", "probes", "holds", "late")
-"""Credit cells that came; those of them that can't be read; probes sent; how often a VC had to wait for credit; credit
-cells that came before the last one was taken."""
+"""Credit cells that arrived; those of them that cannot be read; probes sent; how often a VC had to wait for credit;
+credit cells that arrived before the last one was taken."""
 
 LOOK = 1
 """Narrow: the clock in which the tick's VC is there."""
 
 
 class NicCredits(wiring.Component):
-    """Keeps of each VC how many of its cells are freed, as the switch told, and says whether it may send.
+    """The credits of an interface: how many of each VC's cells its switch has freed, and whether the VC may send.
 
-    A VC that has a ``share`` sends only while ``sent - freed < share``. When it has sent so many, or its PDU comes when
-    it has, it leaves the :class:`~..traffic.tournament.Tournament` until a credit cell gives it credit; the others
-    don't wait. As in the switch (:mod:`bentpipe_hdl.switch.options.credits`), VCs are visited while cells are
-    outstanding, and those of which some are send a probe, in a turn of the line.
+    A VC with a ``share`` sends only while ``sent - freed < share``. When it has sent that many, or its next PDU arrives
+    then, it leaves the :class:`~..traffic.tournament.Tournament` until a credit cell arrives; other VCs do not wait. As
+    in the switch (:mod:`bentpipe_hdl.switch.options.credits`), VCs are audited while cells are outstanding. A VC with
+    outstanding cells then sends a probe, in a turn of the line.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs : int
 
     Members
     -------
     now, i, clearing, clear, step, last : In
-        As of the switch's part (:mod:`bentpipe_hdl.switch.options.credits.credits`).
+        As for the switch's part (:mod:`bentpipe_hdl.switch.options.credits.credits`).
     share_vc, share, share_en : In
         Software writes a VC's share.
     back_vc, back, back_en : In
-        Software writes of a VC that is received: whether it ``takes`` credit cells, and for which ``vc``.
+        Software writes for a received VC whether it ``takes`` credit cells, and for which ``vc``.
     there, known, arriving, rm, takes : In, In, In, In, Out
-        A cell comes in this tick; it is of a known VC; that; its PTI is that of an RM cell; it is a credit cell and
-        ends here. Narrow: there by clocks 2, 7, 7, 2; ``takes`` from clock 9 on.
+        A cell arrives in this tick; its VC is known; the VC; its PTI is that of an RM cell; it is a credit cell and
+        ends here. Narrow: valid by clocks 2, 7, 7, 2; ``takes`` from clock 9 on.
     vc, sent : In
-        The VC of which something happens in this tick, and how many of its cells were sent. Narrow: from clocks 1 and 3
-        on.
+        The VC of this tick's event, and the number of its cells sent. Narrow: from clocks 1 and 3 on.
     sends, ends, posts, accepts, looked, spoke : In
-        It sends a cell; the last one of its PDU; a PDU of it is there; and is taken; it is looked at; it sends a probe.
-        Narrow: from clocks 1, 4, 1, 4, 1 and 1 on.
+        Events: the VC sends a cell; the cell is the last one of its PDU; a PDU is posted; it is accepted; the VC is
+        looked at; it sends a probe. Narrow: from clocks 1, 4, 1, 4, 1 and 1 on.
     looks, look_vc, speaks, speak_vc : Out
-        A VC is to be looked at, is to send a probe. Narrow: from clock 1 on, ``speaks`` from clock 0 on.
+        A VC is to be looked at; the VC; a VC is to send a probe; the VC. Narrow: from clock 1 on, ``speaks`` from clock
+        0 on.
     may, waits : Out
-        The VC may send, after what happens; it has a PDU and waits for credit. Narrow: from clocks 4 and 3 on.
+        The VC may send, after the event; it has a PDU and waits for credit. Narrow: from clocks 4 and 3 on.
     wakes : Out
-        It does so no longer, being looked at. Narrow: from clock 4 on.
+        The VC that is looked at no longer waits. Narrow: from clock 4 on.
     message : Out
-        What the probe says.
+        The content of the probe.
     due : Out
     came, bad, probes, holds, late : Out
         ``COUNTERS``. They wrap at 2**32.
     freed_of, freed : In, Out
-        For software.
+        A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int):
         self._slot, self._vcs = slot, vcs
         self.visits = CreditAudit(slot, vcs=vcs)
         self.receiver = MessageReceiver(slot, width=width, ports=1)
@@ -130,7 +130,7 @@ class NicCredits(wiring.Component):
         # What comes is kept until a tick looks at its VC
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         of, from_vc, taken = Signal(self.back_layout), Signal.like(self.arriving), Signal()
-        with slot.only(self.there & self.rm):
+        with slot.gate_when(self.there & self.rm):
             m.d.comb += of.eq(backs.read(self.arriving, at=7, to="arriving_back"))
         m.d.comb += self.takes.eq(self.known & self.rm & of.takes)
         with m.If(slot.commit), m.If(self.there & self.takes):
@@ -163,18 +163,18 @@ class NicCredits(wiring.Component):
         # The tick's VC. On the narrow datapath it is known in the next clock which of the counts is the present one
         before, freed_now, share, waited = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(16), Signal()
         believes, told_may, outstanding = Signal(), Signal(), Signal()
-        sent = self.sent + slot.settle(self.sends, "sends_held")
-        with slot.only(self.sends | self.looked | self.posts):
+        sent = self.sent + slot.pipe(self.sends, "sends_held")
+        with slot.gate_when(self.sends | self.looked | self.posts):
             m.d.comb += [
                 before.eq(freed.read(vc, at=LOOK, to="freed_before")),
                 share.eq(shares.read(vc, at=LOOK, to="share_held")),
                 waited.eq(waiting.read(vc, at=LOOK, to="waited")),
-                believes.eq(slot.settle(self.looked & kept & believed(count, before, self.sent), "believes_held")),
+                believes.eq(slot.pipe(self.looked & kept & believed(count, before, self.sent), "believes_held")),
                 freed_now.eq(Mux(believes, count, before)),
             ]
-            kept_may = slot.settle(may_send(sent, before, share), "kept_may")
-            with slot.only(believes):
-                m.d.comb += told_may.eq(slot.settle(may_send(sent, count, share), "told_may_held"))
+            kept_may = slot.pipe(may_send(sent, before, share), "kept_may")
+            with slot.gate_when(believes):
+                m.d.comb += told_may.eq(slot.pipe(may_send(sent, count, share), "told_may_held"))
             m.d.comb += [
                 self.may.eq(Mux(believes, told_may, kept_may)),
                 self.waits.eq(waited),

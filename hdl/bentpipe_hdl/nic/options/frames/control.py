@@ -22,8 +22,8 @@ class Frames(NicOption):
     def registers(self, *, vcs: int) -> tuple[Register, ...]:
         del vcs
         return (
-            Register("line_slot", 0x0010, "a slot of the line's frames", unit="ticks / 2**16"),
-            Register("line_cycle", 0x0011, "three frames", unit="ticks / 2**16"),
+            Register("line_slot", 0x0010, "length of a slot of the line's frames", unit="ticks / 2**16"),
+            Register("line_cycle", 0x0011, "length of three frames", unit="ticks / 2**16"),
         )
 
     def configure(self, csr: Registers, settings: Any, line: Any, sends: Mapping[int, Any]) -> None:

@@ -21,8 +21,8 @@ class Oam(NicOption):
     def registers(self, *, vcs: int) -> tuple[Register, ...]:
         del vcs
         return (
-            Register("oam_taken", 0x0084, "OAM cells that the host was given", "ro", unit="cells"),
-            Register("oam_lost", 0x0085, "OAM cells that found the place for them full", "ro", unit="cells"),
+            Register("oam_taken", 0x0084, "cells of OAM that were given to the host", "ro", unit="cells"),
+            Register("oam_lost", 0x0085, "cells of OAM that were lost, as their place was full", "ro", unit="cells"),
         )
 
     def counters(self, csr: Registers, sends: Mapping[int, Any]) -> dict[str, Any]:

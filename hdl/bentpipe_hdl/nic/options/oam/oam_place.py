@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS, WIDE, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "OamPlace", "is_f5", "place_members"]
 
@@ -19,7 +19,7 @@ def is_f5(header):
 
 
 def place_members(width, vcs):
-    """Return the host's side of :class:`OamPlace`, as the place has it."""
+    """Return the ports between :class:`OamPlace` and the host, seen from the place."""
     octets = {"payload": Out(384)} if width == WIDE else {"at": In(range(WORDS_A_CELL - 1)), "word": Out(32)}
     return {
         "full": Out(1),
@@ -36,7 +36,7 @@ class OamPlace(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs : int
 
     Members
@@ -44,21 +44,21 @@ class OamPlace(wiring.Component):
     now, i : In
         The present tick, and the cells as they come.
     takes, header, of : In
-        The tick's cell is an OAM cell of a known VC; its header; that. Narrow: there from clock 7 on, to the commit.
+        The tick's cell is an OAM cell of a known VC; its header; that. Narrow: valid from clock 7 on, to the commit.
     full, vc, pti, tick, payload : Out
         A cell is there; its VC and PTI; the tick in which it came; at 416 bits its 48 octets.
     at : In(range(12)), word : Out(32)
         At 32 bits: one of the words of which they are, in the same clock.
     take : In
-        The host has it: the place is free in the next clock, and for a cell that comes in a tick that begins with this
-        one.
+        The host has it: the place is free in the next clock, and for a cell that arrives in a tick that begins with
+        this one.
     oam_taken, oam_lost : Out
         ``COUNTERS``. They wrap at 2**32.
     busy : Out
         A cell's words are under way to the place; low at 416 bits.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int):
         self._slot = slot
         super().__init__(
             {
@@ -100,7 +100,10 @@ class OamPlace(wiring.Component):
             m.d.sync += [self.full.eq(1), self.payload.eq(self.i.payload)]
 
     def _narrow(self, m, slot, keeps, free):
-        """Words are written as they come, while the place is free; whose cell they are is known before the last."""
+        """Write words as they arrive, while the place is free.
+
+        The VC of the cell is known before its last word.
+        """
         i, count, coming = self.i, Signal(4), Signal()
         m.d.comb += free.eq(slot.hold(~coming & (~self.full | self.take), slot.clock(0), "place_free", since=1))
         m.submodules.words = words = memory.Memory(shape=32, depth=WORDS_A_CELL - 1, init=[])

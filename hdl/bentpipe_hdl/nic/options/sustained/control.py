@@ -21,10 +21,10 @@ class Sustained(NicOption):
     def registers(self, *, vcs: int) -> tuple[Register, ...]:
         return (
             Register(
-                "tx_sustained", 0x70000, "a cell of a VC takes in the long run (SCR)", "wo", 41, vcs,
+                "tx_sustained", 0x70000, "period of a VC's cells in the long run (SCR)", "wo", 41, vcs,
                 fields=(
-                    reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
-                    reg.Field("enabled", 40, text="it has a sustained rate"),
+                    reg.Field("increment", 0, 40, "increment I", "ticks / 2**16"),
+                    reg.Field("enabled", 40, text="the VC has a sustained rate"),
                 ),
             ),
             Register("tx_burst", 0x74000, "burst tolerance of a VC", "wo", 48, vcs, "ticks / 2**16"),

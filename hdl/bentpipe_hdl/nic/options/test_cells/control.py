@@ -26,12 +26,12 @@ __all__ = [
 
 CELL_COUNTERS: Final = {
     "sent": "test cells sent",
-    "received": "cells of the analyser's VC that came",
-    "in_order": "of these, cells in order, of which the delay is known",
-    "errored": "cells that came with a wrong CRC-16 in the place of one that was sent",
-    "lost": "cells that did not come",
-    "misinserted": "cells that came and were not to come: out of order, twice, or of another VC",
-    "skipped": "cells that were not judged, as the analyser was out of step",
+    "received": "cells received on the analyser's VC",
+    "in_order": "cells received in order, whose delay is known",
+    "errored": "cells received with a wrong CRC-16 in the place of a sent cell",
+    "lost": "cells lost",
+    "misinserted": "cells received out of order, twice, or from another VC",
+    "skipped": "cells not judged, as the analyser had lost the sequence",
     "secb_errored": "errored cells in severely errored cell blocks",
     "secb_lost": "lost cells in severely errored cell blocks",
     "secb_misinserted": "misinserted cells in severely errored cell blocks",
@@ -46,7 +46,7 @@ SENDS, POSTS = 1, 2
 
 _COUNTERS: Final = {
     "pending": "cells with a wrong CRC-16 since the last one with a right one",
-    "resyncs": "how often the analyser found another sequence",
+    "resyncs": "times that the analyser found another sequence",
     "blocks": "cell blocks",
     "secbs": "severely errored cell blocks",
 }
@@ -71,21 +71,21 @@ class TestCells(NicOption):
         plain = {name: (text, None) for name, text in (_COUNTERS | _DELAYS).items()}
         return (
             Register("test_tx", 0x0300, "generator of test cells", width=13, fields=(
-                vc, reg.Field("run", 12, text="it sends")),
+                vc, reg.Field("run", 12, text="the generator sends")),
                 on_write="starts again, or ends after one more cell"),
             Register("test_tx_first", 0x0301, "sequence number of the first test cell"),
-            Register("test_tx_count", 0x0302, "to send as test cells, 0: without end", unit="cells"),
+            Register("test_tx_count", 0x0302, "cells to send as test cells, 0: without end", unit="cells"),
             Register("test_rx", 0x0304, "analyser of test cells", width=14, fields=(
-                vc, reg.Field("run", 12, text="it takes the cells of the VC"),
+                vc, reg.Field("run", 12, text="the analyser takes the cells of the VC"),
                 reg.Field("known", 13, text="the first number is known")),
                 on_write="starts again; counters continue"),
-            Register("test_rx_first", 0x0305, "first sequence number, where it is known"),
+            Register("test_rx_first", 0x0305, "first sequence number, if it is known"),
             Register("test_block_size", 0x0306, "log2 of the cells of a block (N of I.356)", width=5, reset=7, most=16),
             Register("test_block_limit", 0x0307, "most bad outcomes in a block that is not severely errored (M), less "
                      "than N", width=16, reset=4),
             Register("test_class", 0x0308, "log2 of the width of a class of delays in 10 ns", width=5, reset=8,
                      most=22),
-            Register("test_state", 0x0309, "state of both", "ro", 3, fields=(
+            Register("test_state", 0x0309, "state of generator and analyser", "ro", 3, fields=(
                 reg.Field("sends", 0, text="the generator runs"),
                 reg.Field("posts", 1, text="the generator waits for its VC"),
                 reg.Field("synced", 2, text="the analyser knows the next number"))),
@@ -122,20 +122,20 @@ def _wide(csr: Registers, name: str) -> int:
 
 
 def generate(csr: Registers, vc: int, *, first: int = 0, count: int = 0) -> None:
-    """Have the generator send on a VC that has a header and a rate; 0 cells: without end."""
+    """Start the generator on a VC that has a header and a rate; 0 cells: without end."""
     csr.test_tx_first, csr.test_tx_count = first, count
     csr.test_tx = {"vc": vc, "run": 1}
 
 
 def stop(csr: Registers) -> None:
-    """Have the generator send no more, after one more cell."""
+    """Stop the generator after one more cell."""
     csr.test_tx.run = 0
 
 
 def analyse(
     csr: Registers, vc: int, *, block: tuple[int, int] = (7, 4), delay_class: int = 8, first: int | None = 0
 ) -> None:
-    """Have the analyser take the cells of a VC, and begin anew; its counters go on.
+    """Start the analyser on the cells of a VC again; its counters continue.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def analyse(
     delay_class : int
         Log2 of the width of a class of delays, in 10 ns.
     first : int, optional
-        The first number. None: the first cell says it, and losses before it are not seen.
+        The first number. None: it is taken from the first cell, and losses before that cell are not seen.
 
     Raises
     ------
@@ -205,7 +205,7 @@ class Analysis:
 
     @property
     def delay_mean_ps(self) -> float | None:
-        """Return their mean; None: no cell was in order."""
+        """Return the mean delay; None if no cell was in order."""
         return self.delay_sum_ps / self.in_order if self.in_order else None
 
     def quantile_ps(self, share: float) -> int | None:

@@ -43,7 +43,7 @@ class TestCells(NicPlugin):
 
     @staticmethod
     def _single(core):
-        """Return whether what happens to the tick's VC is about a single cell of the host."""
+        """Return whether the tick's VC sends a single cell of the host."""
         return getattr(core.pacer, "single", 0)
 
     @staticmethod

@@ -23,7 +23,10 @@ class Copies(Option):
         return any(vc.leaf is not None for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """That a VC is copied for one VC at most is checked where chains are made."""
+        """Yield a fault for each copied VC that has credits.
+
+        Where chains are made it is checked that each VC is a copy of one VC at most.
+        """
         for k, vc in enumerate(setup.vcs):
             if vc.leaf is not None and (vc.credits_in or setup.vcs[vc.leaf].credits_in):
                 what = f"VC {vc.out_vpi}/{vc.out_vci} goes to several hosts, and has credits: these are for one"
@@ -33,18 +36,19 @@ class Copies(Option):
         del cells, ports
         bits = (vcs - 1).bit_length()
         return (
-            Register("copies_waiting", 0x0510, "that wait to be copied now", "ro", width=6, unit="cells"),
-            Register("copies_made", 0x0511, "copies, taken as cells of their VCs", "ro", unit="cells"),
+            Register("copies_waiting", 0x0510, "cells that wait to be copied now", "ro", width=6, unit="cells"),
+            Register("copies_made", 0x0511, "cells copied, and accepted as cells of their VCs", "ro", unit="cells"),
             Register(
-                "copies_endless", 0x0512, "whose VC's chain led into a circle: one copy fewer than there are VCs",
+                "copies_endless", 0x0512,
+                "cells whose chain of VCs led into a circle, and so got one copy fewer than there are VCs",
                 "ro", unit="cells",
             ),
             Register(
-                "vc_copies", 0xE8000, "who gets a copy of a cell that came for the VC, or was copied for it", "wo",
+                "vc_copies", 0xE8000, "next VC of the chain that gets a copy of the VC's cells", "wo",
                 bits + 1, vcs,
                 fields=(
                     reg.Field("next", 0, bits, "VC"),
-                    reg.Field("valid", bits, text="there is one"),
+                    reg.Field("valid", bits, text="the chain has a next VC"),
                 ),
             ),
         )  # fmt: skip

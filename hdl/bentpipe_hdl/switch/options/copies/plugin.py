@@ -1,4 +1,4 @@
-"""Point to multipoint: a FIFO between the look-up and admission, whose cells come in through the injection mux."""
+"""Point to multipoint: a FIFO between the look-up and admission, whose cells arrive through the injection mux."""
 
 from bentpipe_hdl.switch.options.copies.replicator import COPIED, MulticastReplicator
 from bentpipe_hdl.switch.options.plugin import Order, Plugin

@@ -5,15 +5,15 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NARROW, WORDS_A_CELL, CellHeader, CellSignature
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import Frame, follow_frame
 from bentpipe_hdl.switch.core.injection import TAKEN, OfferSignature
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["CELLS", "COPIED", "MulticastReplicator"]
 
 CELLS = 32
-"""That wait to be copied, at most: as many as one block memory of 32 bits has place for on the narrow datapath."""
+"""Cells that wait to be copied at most: as many as fit into one block memory of 32 bits on the narrow datapath."""
 
 LOOK, FOLLOW = 2, 4
 """Narrow: the clocks in which it is read who is next, and with which VC the cell after goes on."""
@@ -26,12 +26,12 @@ COPIED = VcField("copied", Frame, "state")
 
 
 class MulticastReplicator(wiring.Component):
-    """Keeps the cells of VCs with leaves, and offers one copy for each leaf.
+    """The replicator: it keeps the cells of VCs with leaves, and offers one copy for each leaf.
 
-    A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that comes for
-    a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for the
-    one after, until a VC has no next. Then the second in the FIFO has its turn: N leaves take N ticks in which a cell
-    is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
+    A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that arrives
+    for a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for
+    the one after, until a VC has no next. Then the second in the FIFO has its turn: N leaves take N ticks in which a
+    cell is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
 
     **No room.** A cell that finds the FIFO full is refused, for all leaves; in VCs with PPD or EPD all of its frame is
     (:mod:`bentpipe_hdl.switch.core.frame_discard`). What leaves in the same tick does not make room yet.
@@ -43,7 +43,7 @@ class MulticastReplicator(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, ports : int
     vcs : int
     cells : int
@@ -60,7 +60,7 @@ class MulticastReplicator(wiring.Component):
     arrives, vc, user, last, framed, state : In
         The cell; frames count for its VC; the VC's state. While ``arrives`` is low, outputs are 0 on the wide datapath.
     refuse, new_state : Out
-        There is no room for it. Narrow: there from clock ``ARRIVAL + 2`` on.
+        There is no room for it. Narrow: valid from clock ``ARRIVAL + 2`` on.
     seen : In
         Commit: the cell is one of a known VC, and not discarded by others before.
     header : In
@@ -76,7 +76,7 @@ class MulticastReplicator(wiring.Component):
         Cells whose chain did not end, modulo 2**32.
     """
 
-    def __init__(self, slot: Slot, *, width: int, ports: int, vcs: int, cells: int = CELLS):
+    def __init__(self, slot: TickSchedule, *, width: int, ports: int, vcs: int, cells: int = CELLS):
         self._slot, self._vcs, self._cells = slot, vcs, cells
         self._entry = data.StructLayout({"next": range(vcs), "valid": 1})
         vc = range(vcs)
@@ -108,7 +108,7 @@ class MulticastReplicator(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, whose cell it is, what is kept of that VC."""
+        """Connect the registers, the arriving cell and the state of its VC."""
         index, entry, written = csr.table("vc_copies")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [
@@ -134,19 +134,19 @@ class MulticastReplicator(wiring.Component):
         self.rows = rows = slot.store("roots", row, self._cells)
         table.write(self.entry_vc, self.entry, self.entry_en, clear=(self.clearing, self.clear, 0))
 
-        # The cell that comes: is it to be copied, and is there room?
+        # The cell that arrives: is it to be copied, and is there room?
         state, new_state = self.state, self.new_state
         full, finds_none, rest, its = Signal(), Signal(), Signal(), Signal(self._entry)
         framed = self.framed & self.user
         m.d.comb += full.eq(self.waiting == self._cells)
-        with slot.only(self.arrives & ~self.inside):
+        with slot.gate_when(self.arrives & ~self.inside):
             m.d.comb += [
                 its.eq(table.read(self.vc, at=ARRIVAL, to="its_next")),
                 finds_none.eq(its.valid & full & ~self.inside),
                 rest.eq(framed & state.inside & (state.refused | (state.cut & ~self.last)) & ~self.inside),
                 self.refuse.eq(finds_none | rest),
             ]
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             m.d.comb += new_state.eq(state)
             with m.If(~self.inside):
                 follow_frame(
@@ -180,7 +180,7 @@ class MulticastReplicator(wiring.Component):
         m.d.comb += [offer.there.eq(there & ~written), offer.vc.eq(leaf), offer.header.eq(header)]
         after, first, second = Signal(self._entry), Signal(self._entry), Signal(row)
         here = Signal(range(self._vcs))
-        with slot.only(self.waiting.any()):
+        with slot.gate_when(self.waiting.any()):
             with m.If(there):
                 m.d.comb += here.eq(leaf)
             with m.Else():
@@ -231,11 +231,11 @@ class MulticastReplicator(wiring.Component):
         del full
         self.payloads = payloads = slot.store("kept_payloads", 384, self._cells)
         payloads.write(tail, self.i.payload, keeps)
-        with slot.only(self.waiting.any()):
+        with slot.gate_when(self.waiting.any()):
             m.d.comb += self.offer.payload.eq(payloads.read(head))
 
     def _narrow(self, m, slot, head, tail, keeps, full):
-        """Words are written as they come, where the next cell is to be, whether it is kept or not."""
+        """Write words as they arrive, at the place of the next cell, whether it is kept or not."""
         del keeps
         words = slot.store("kept_words", NARROW, self._cells * WORDS, block=True)
         base, room, place = Signal.like(tail), Signal(), Signal(range(WORDS_A_CELL))

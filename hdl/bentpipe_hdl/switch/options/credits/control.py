@@ -30,12 +30,12 @@ class CreditSettings(Settings):
         default=8, description="cells of a VC between two credit cells"
     )
     resync_ps: Annotated[int, TIME.within("10 us", "100 s")] = Field(
-        default=10**9, description="after which a VC with cells that aren't accounted for asks again, at the latest"
+        default=10**9, description="longest time before a VC with unaccounted cells asks for its credits"
     )
 
 
 def visit_step(resync_ps: int, vcs: int) -> int:
-    """Ticks from the visit to one of so many VCs to the next one."""
+    """Return the number of ticks between the audits of two consecutive VCs, with so many VCs."""
     return max(1, round_ticks(resync_ps) // max(1, vcs))
 
 
@@ -56,7 +56,10 @@ class Credits(Option):
         return any(vc.credits_in or vc.credits_out for vc in setup.vcs)
 
     def check(self, setup: Setup) -> Iterator[Fault]:
-        """That the buffer has so many is checked with the minima, which they are."""
+        """Yield the faults of the credits' settings.
+
+        The check of reservations covers the sum: credits are reservations of the buffer.
+        """
         reserved, buffer = sum(vc.credits_in for vc in setup.vcs), setup.settings.buffer_cells
         if reserved == buffer and not all(vc.credits_in for vc in setup.vcs):
             what = f"credits take all {buffer} cells of the buffer, and some VCs have none"
@@ -69,36 +72,49 @@ class Credits(Option):
                 yield Fault(what, "credits", vc=k) if vc.settings.credits else Fault(what, "credits.share")
         by_cell = {scheduler_of(setup, port) for port in range(len(setup.ports))} & {"fifo", "virtual-clock"}
         for scheduler in sorted(by_cell):
-            what = f'scheduler "{scheduler}" does not go with credits: a VC that waits would hold all others up'
+            what = f'scheduler "{scheduler}" cannot be combined with credits: a waiting VC would stop all others'
             yield Fault(what, "scheduler", port=setup.port_with("scheduler", scheduler))
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del cells, ports
         return (
             Register(
-                "credit_batch", 0x0200, "that leave from one credit cell to the next", width=16, unit="cells", reset=1
+                "credit_batch", 0x0200, "cells that leave from one credit cell to the next",
+                width=16, unit="cells", reset=1
             ),
             Register(
-                "credit_step", 0x0202, "from the visit to a VC to the next one", unit="ticks", reset=1, most=1 << 31
+                "credit_step", 0x0202, "interval between the audits of two VCs", unit="ticks", reset=1, most=1 << 31
             ),
-            Register("credit_last", 0x0204, "the VC that is visited last", width=(vcs - 1).bit_length(), reset=0),
-            Register("credit_came", 0x0210, "RM cells of known VCs that came: credit cells and probes", "ro"),
-            Register("credit_bad", 0x0211, "those of them that say nothing: errors, other RM cells", "ro"),
+            Register("credit_last", 0x0204, "last VC that is audited", width=(vcs - 1).bit_length(), reset=0),
+            Register("credit_came", 0x0210, "RM cells received on known VCs: credit cells and probes", "ro"),
+            Register("credit_bad", 0x0211, "RM cells of these that were ignored: errors, other RM cells", "ro"),
             Register("credit_given", 0x0212, "credit cells sent", "ro"),
             Register("credit_probes", 0x0213, "probes sent", "ro"),
-            Register("credit_skipped", 0x0214, "of both, not sent for want of a place at their port", "ro"),
-            Register("credit_holds", 0x0215, "how often a VC had to wait for credit", "ro"),
             Register(
-                "vc_credits", 0xD8000, "what a VC has of credits; to be written before it is enabled", "wo", 33, vcs,
+                "credit_skipped", 0x0214, "credit cells and probes not sent, as their port had no place for them",
+                "ro",
+            ),
+            Register("credit_holds", 0x0215, "times that a VC had to wait for credit", "ro"),
+            Register(
+                "vc_credits", 0xD8000, "credits of a VC; to be written before the VC is enabled", "wo", 33, vcs,
                 fields=(
-                    reg.Field("share", 0, 16, "under way to the next switch and queued there, most; 0: any", "cells"),
-                    reg.Field("back", 16, 12, "the VC the other way"),
-                    reg.Field("back_port", 28, 4, "its output port"),
-                    reg.Field("returns", 32, text="its credits are given back to where its cells come from"),
+                    reg.Field(
+                        "share", 0, 16, "cells on the way to the next switch and queued there, at most; 0: any number",
+                        "cells",
+                    ),
+                    reg.Field("back", 16, 12, "VC in the opposite direction"),
+                    reg.Field("back_port", 28, 4, "output port of that VC"),
+                    reg.Field("returns", 32, text="credits of the VC are returned to the node before"),
                 ),
             ),
-            Register("credit_freed", 0xDA000, "of a VC, as the next switch told last", "ro", count=vcs, unit="cells"),
-            Register("credit_lost", 0xDB000, "of a VC, before they were queued here", "ro", count=vcs, unit="cells"),
+            Register(
+                "credit_freed", 0xDA000, "cells of a VC that the next switch has freed, by its last credit cell",
+                "ro", count=vcs, unit="cells",
+            ),
+            Register(
+                "credit_lost", 0xDB000, "cells of a VC lost before they were queued here",
+                "ro", count=vcs, unit="cells",
+            ),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

@@ -10,8 +10,8 @@ from bentpipe_hdl.cell import CellSignature, due_tick
 from bentpipe_hdl.credits.audit import STEP_BITS, CreditAudit
 from bentpipe_hdl.credits.cells import COUNT_BITS, RM, Message, MessageReceiver
 from bentpipe_hdl.credits.gate import CreditGate
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE, LOOK, Policy
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["COUNTERS", "CreditReturn", "Credits", "MessageQueue", "VcCredits"]
 
@@ -27,32 +27,34 @@ VcCredits = data.StructLayout({"share": 16, "back": 12, "back_port": 4, "returns
 
 
 class CreditReturn(wiring.Component):
-    """What the node before is told of a VC: ``freed = departed + lost``, after each ``batch`` cells that left.
+    """The return of credits to the node before: ``freed = departed + lost`` of a VC, after each ``batch`` departed
+    cells.
 
-    ``lost`` is what a probe's count of cells sent is more than the cells accepted here: lost on the line, or dropped.
+    ``lost`` is the number of cells by which a probe's count of cells sent exceeds those accepted here. They were lost
+    on the line or dropped.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
 
     Members
     -------
     probed, probed_vc, count, accepted : In
-        A probe of this VC says so many cells were sent; so many were accepted until it came.
+        A probe of this VC arrived; the cells sent by its count; the cells accepted here until it arrived.
     leaves, vc, batch, asked : In
-        A cell of this VC leaves the buffer; the news are asked for, if ``asks``, and taken. Narrow: ``vc`` from clock
-        ``DEPARTURE`` on.
+        A cell of this VC leaves the buffer; cells per credit cell; the credit cell that ``asks`` wants is accepted.
+        Narrow: ``vc`` from clock ``DEPARTURE`` on.
     asks : Out
-        With this cell it is the ``batch``-th since.
+        This cell is the ``batch``-th since the last credit cell.
     departed, freed : In, Out
-        Of ``vc``.
+        Counts of ``vc``.
     clearing, clear : In
     lost_of, lost : In, Out
-        For software.
+        A VC and its count, read by software.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, count_bits: int = COUNT_BITS):
+    def __init__(self, slot: TickSchedule, *, vcs: int, count_bits: int = COUNT_BITS):
         self._slot, self._vcs, self._count_bits = slot, vcs, count_bits
         vc = range(vcs)
         super().__init__(
@@ -93,7 +95,7 @@ class CreditReturn(wiring.Component):
         m.d.comb += [
             count.eq(since.read(self.vc, at=DEPARTURE, to="left_since")),
             more.eq(count + ~count.all()),
-            self.asks.eq(slot.settle(more >= self.batch, "asks_held")),
+            self.asks.eq(slot.pipe(more >= self.batch, "asks_held")),
         ]
         since.write(self.vc, Mux(self.asked, 0, more), self.leaves, clear=(self.clearing, self.clear, 0))
         return m
@@ -105,7 +107,7 @@ class MessageQueue(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
 
     Members
@@ -120,10 +122,10 @@ class MessageQueue(wiring.Component):
     take : In
         It leaves.
     data_busy, data_changes, data_begins, data_still_busy : In; busy, changes, begins, still_busy : Out
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`: of the rounds, and of both.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int):
         self._slot, self._ports = slot, ports
         port = range(max(ports, 2))
         self.entry_layout = data.StructLayout(
@@ -164,7 +166,7 @@ class MessageQueue(wiring.Component):
             return Cat(index[:bits], port) if ports > 1 else index[:bits]
 
         m.d.comb += self.there.eq(some.bit_select(self.port, 1))
-        with slot.only(self.there):
+        with slot.gate_when(self.there):
             m.d.comb += self.entry.eq(
                 entries.read(at(self.port, first[self.port]), at=DEPARTURE - 2, to="next_message")
             )
@@ -207,15 +209,15 @@ class MessageQueue(wiring.Component):
 
 
 class Credits(wiring.Component):
-    """Which VCs take part in the rounds, and the cells with which the ends of a line keep each other's counts.
+    """Credits of a switch: VCs in their ports' rounds, and the cells that keep the counts of a line's two ends equal.
 
-    In one tick comes a data cell, or a credit cell or probe. What the latter makes join a round or a port's queue does
-    so in the tick after it, or if data come in then, in the first tick in which none do; so there is never more than
-    one that waits.
+    In a tick a data cell arrives, or a credit cell or probe. The latter can make a VC join a round, or a message join a
+    port's queue. That happens in the tick after it, or, if data arrive then, in the first tick without data. So at most
+    one such action waits.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs, ports : int
 
     Members
@@ -225,37 +227,38 @@ class Credits(wiring.Component):
     clearing, clear : In
         After reset: the VC whose entries are cleared.
     entry_vc, entry, entry_en : In
-        Software writes what a VC has.
+        Software writes a VC's credits.
     batch, step, last : In
         Settings.
     there, known, arriving, rm, arriving_departed : In
-        A cell comes in this tick; it is of a known VC; that; its PTI is that of an RM cell, which ends here;
-        ``departed`` of the VC. Narrow: there by clocks 2, 9, 7, 2 and 9.
+        A cell arrives in this tick; its VC is known; the VC; its PTI is that of an RM cell, which ends here;
+        ``departed`` of the VC. Narrow: valid by clocks 2, 9, 7, 2 and 9.
     begins_data, begins_port, arriving_held : In, In, Out
-        It is queued, and its VC had no cells queued; its turns are at this port; it has to wait for credit.
+        The cell is queued, and its VC had no cells queued; the VC's port; the VC has to wait for credit.
     join, join_vc, join_port : Out
-        For the scheduler; ``join_port`` for the port clocks, too. Narrow: the latter two from clocks 7 and 9 on.
+        Join of a VC, for the scheduler; ``join_port`` also for the port clocks. Narrow: the latter two from clocks 7
+        and 9 on.
     look, looked, look_accepted, look_departed, look_held, look_policy : Out, Out, In, In, In, In
-        The rows of a VC of which something is told; narrow: asked for in clock ``LOOK``.
+        The VC of a message or an audit, and its rows; narrow: requested in clock ``LOOK``.
     serve, port, data_vc, more, flushes, goes_on_at : In
-        A cell leaves by this port; the VC that is next in its round; of that VC: it goes on, it is torn down, at which
-        port it goes on. Narrow: ``port`` from clock 2 on, ``data_vc`` from clock ``DEPARTURE`` on.
+        A cell leaves; its port; the VC that is next in its round; the VC continues; it is torn down; the port at which
+        it continues. Narrow: ``port`` from clock 2 on, ``data_vc`` from clock ``DEPARTURE`` on.
     control, departing, header_vc, departing_departed, message : Out, Out, Out, In, Out
-        What leaves is a credit cell or a probe; the VC whose rows are read for what leaves, and that whose header it
-        has; ``departed`` of the former; what it says.
+        The departing cell is a credit cell or a probe; the VC whose rows are read for it; the VC whose header it has;
+        ``departed`` of the former; its content.
     rejoin, rejoin_port, departing_held : Out
-        The VC joins its round again; the port whose clock may begin by what leaves; the VC has to wait for credit.
+        The VC joins its round again; the port whose clock may begin after the departure; the VC has to wait for credit.
     data_busy, data_changes, data_begins, data_still_busy, busy, changes, begins, still_busy
-        As of :class:`MessageQueue`.
+        As for :class:`MessageQueue`.
     due : Out
         Due tick.
     came, bad, given, probes, skipped, holds : Out
         ``COUNTERS``. They wrap at 2**32.
     freed_of, freed, lost_of, lost : In, Out, In, Out
-        Counts of a VC, for software.
+        A VC and its counts, read by software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int, ports: int):
         self._slot, self._vcs = slot, vcs
         vc, port = range(vcs), range(max(ports, 2))
         self.gate, self.returns = CreditGate(slot, vcs=vcs, at=(LOOK, DEPARTURE, ARRIVAL)), CreditReturn(slot, vcs=vcs)
@@ -316,7 +319,8 @@ class Credits(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, what comes and goes, the rows of VCs, the rounds, what is sent."""
+        """Connect the registers, arrivals and departures, the rows of VCs, the scheduler, and the messages to be
+        sent."""
         context = path.core.vc_table
         table_vc, entry, entry_en = csr.table("vc_credits")
         wiring.connect(m, path.core.cells_in, self.i)
@@ -397,10 +401,10 @@ class Credits(wiring.Component):
         return m
 
     def _arrive(self, m, slot, v):
-        """The cell of the tick: a VC begins, or a message is taken."""
+        """Handle the arriving cell of the tick: a VC's queue begins, or a message is taken."""
         gate, receiver, table = v.gate, v.receiver, v.table
         came_for = Signal(VcCredits)
-        with slot.only(self.begins_data):
+        with slot.gate_when(self.begins_data):
             m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
         m.d.comb += [
             gate.arriving.eq(self.arriving),
@@ -416,14 +420,14 @@ class Credits(wiring.Component):
         v.from_vc, v.taken = from_vc, taken
 
     def _look(self, m, slot, v):
-        """What a message or a visit asks for: of which VC, and what is to be done about it."""
+        """Handle a message or an audit: choose its VC and the action on it."""
         from_vc, gate, queue, receiver, returns = v.from_vc, v.gate, v.queue, v.receiver, v.returns
         table, visits = v.table, v.visits
         told, good, probe = receiver.there, receiver.good, receiver.message.probe
         there, looked = Signal(), self.looked
         waits = Signal()  # something still has to be done of a message or visit before
         sender = Signal(VcCredits)
-        with slot.only(told):
+        with slot.gate_when(told):
             m.d.comb += sender.eq(table.read(from_vc, at=0, to="credits_of_sender"))
         m.d.comb += [
             visits.now.eq(self.now),
@@ -435,10 +439,10 @@ class Credits(wiring.Component):
             looked.eq(Mux(told, Mux(probe, from_vc, sender.back), visits.visited)),
         ]
         its = Signal(VcCredits)
-        with slot.only(there):
+        with slot.gate_when(there):
             m.d.comb += its.eq(table.read(looked, at=LOOK, to="looked_credits"))
         woken = slot.store("woken", 1, self._vcs)
-        with slot.only(there):
+        with slot.gate_when(there):
             woke = woken.read(looked, at=LOOK, to="woke")
             held = self.look_held ^ woke
         credit, probed = Signal(), Signal()
@@ -464,7 +468,7 @@ class Credits(wiring.Component):
         v.there, v.told, v.waits, v.woke, v.woken = there, told, waits, woke, woken
 
     def _act(self, m, slot, v):
-        """Joins and cells of its own, when no data cell is in the way."""
+        """Let VCs join and send credit cells and probes, when no data cell is in the way."""
         clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
         its, looked, probed, queue, there, visits = v.its, v.looked, v.probed, v.queue, v.there, v.visits
         waits, woke, woken = v.waits, v.woke, v.woken
@@ -507,7 +511,7 @@ class Credits(wiring.Component):
         v.acts, v.does = acts, does
 
     def _depart(self, m, slot, v):
-        """The cell that leaves, or one of its own."""
+        """Handle the departing cell: a data cell, or a credit cell or probe."""
         gate, queue, returns, table, visits = v.gate, v.queue, v.returns, v.table, v.visits
         leaves = Signal()
         m.d.comb += [
@@ -519,7 +523,7 @@ class Credits(wiring.Component):
             queue.take.eq(self.serve & queue.there),
         ]
         gives = Signal(VcCredits)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += gives.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
         waits_for_credit = ~self.flushes & ~gate.departing_may
         m.d.comb += [
@@ -557,7 +561,7 @@ class Credits(wiring.Component):
         v.asks, v.leaves = asks, leaves
 
     def _status(self, m, slot, v):
-        """When the part has work, and its counts."""
+        """Drive the part's due tick, and its counters."""
         acts, asks, credit, does, gate, leaves = v.acts, v.asks, v.credit, v.does, v.gate, v.leaves
         probed, queue, returns, taken, there, told = v.probed, v.queue, v.returns, v.taken, v.there, v.told
         visits, waits = v.visits, v.waits

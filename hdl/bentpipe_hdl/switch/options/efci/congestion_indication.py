@@ -38,11 +38,11 @@ class CongestionIndication(Stage):
         marks = Signal(name="efci_marks")
         m.d.comb += [
             its.eq(self._own.read(cell.vc, at=ARRIVAL, to="vc_efci_threshold")),
-            port.eq(slot.settle(Array(self._ports)[cell.policy.port], "its_efci_threshold")),
+            port.eq(slot.pipe(Array(self._ports)[cell.policy.port], "its_efci_threshold")),
         ]
         m.d.comb += marks.eq(
-            slot.settle((self._threshold != 0) & (cell.occupancy >= self._threshold), "efci_held")
-            | slot.settle((its != 0) & (cell.length >= its), "efci_own_held")
+            slot.pipe((self._threshold != 0) & (cell.occupancy >= self._threshold), "efci_held")
+            | slot.pipe((its != 0) & (cell.length >= its), "efci_own_held")
             | ((port != 0) & (cell.port_cells >= port))
         )
         return Verdict(mark=marks)

@@ -30,15 +30,19 @@ class Efci(Option):
         count = (cells + 1).bit_length()
         return (
             Register(
-                "efci_threshold", 0x010C, "in the buffer from which on user cells get EFCI; 0: never", width=count,
+                "efci_threshold", 0x010C, "cells in the buffer from which on user cells get EFCI; 0: never",
+                width=count,
                 unit="cells",
             ),
             Register(
-                "port_efci_threshold", 0x01C0, "queued for a port from which on cells to it do; 0: never", "rw", 16,
+                "port_efci_threshold", 0x01C0,
+                "cells queued for a port from which on its user cells get EFCI; 0: never",
+                "rw", 16,
                 ports, "cells",
             ),
             Register(
-                "vc_efci_threshold", 0xD2000, "queued of a VC from which on its do; 0: never", "wo", 16, vcs, "cells"
+                "vc_efci_threshold", 0xD2000, "cells queued of a VC from which on its user cells get EFCI; 0: never",
+                "wo", 16, vcs, "cells"
             ),
         )  # fmt: skip
 

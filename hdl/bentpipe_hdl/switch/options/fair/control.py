@@ -39,14 +39,14 @@ class FairShare(Option):
         del ports
         count = (cells + 1).bit_length()
         return (
-            Register("fair_share", 0x0102, "of the buffer that a VC may have: Z", width=16, unit="2**-12"),
+            Register("fair_share", 0x0102, "share Z of the buffer that a VC may have", width=16, unit="2**-12"),
             Register(
-                "fair_span", 0x0104, "Z times the cells from the threshold to the capacity", "wo", 16 + count,
+                "fair_span", 0x0104, "cells from the threshold to the capacity, times Z", "wo", 16 + count,
                 unit="cells / 2**12",
             ),
             Register("active_vcs", 0x0106, "VCs with cells in the buffer", "ro", vcs.bit_length(), unit="VCs"),
             Register(
-                "vc_fair", 0xD0000, "how a VC's share is looked at", "wo", 2, vcs,
+                "vc_fair", 0xD0000, "discard policy by a VC's share", "wo", 2, vcs,
                 fields=(
                     reg.Field("selective", 0, text="selective drop"),
                     reg.Field("allocation", 1, text="fair buffer allocation"),

@@ -5,10 +5,10 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.admission import Stage, Verdict
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL
 from bentpipe_hdl.switch.options.fair.control import SHARE_FRACTION
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["ActiveVcs", "FairShare"]
 
@@ -26,12 +26,12 @@ class ActiveVcs(wiring.Component):
     count : Out
     """
 
-    def __init__(self, slot: Slot, *, vcs: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int):
         self._slot = slot
         super().__init__({"begins": In(1), "ends": In(1), "count": Out(range(vcs + 1))})
 
     def attach(self, m, csr, path):
-        """Who begins and ends; what software reads."""
+        """Connect the VCs that become active and idle, and the count that software reads."""
         m.d.comb += [
             self.begins.eq(path.arriving.starts_queue),
             self.ends.eq(path.leaving.dequeue & ~path.leaving.more),
@@ -49,7 +49,8 @@ class ActiveVcs(wiring.Component):
 
 
 class FairShare(Stage):
-    """Refuses a frame when the buffer has ``threshold`` cells or more and the frame's VC more than its share.
+    """Selective drop and fair buffer allocation: from ``threshold`` cells on, frames of VCs above their share are
+    refused.
 
     With X cells in the buffer, Y of the VC, N VCs that have any, the threshold R, the capacity K and the factor Z:
     *selective drop* refuses when ``Y * N > Z * X``; *fair buffer allocation* when ``Y * N > Z * X * (1 + (K - X) / (X -
@@ -83,19 +84,19 @@ class FairShare(Stage):
         beyond = Signal(count, name="fair_beyond")
         weight = Signal(active + count, name="fair_weight")
         bound = Signal(len(self._span) + count, name="fair_bound")
-        with slot.only(cell.starts):
+        with slot.gate_when(cell.starts):
             m.d.comb += [
-                above.eq(slot.settle(cell.occupancy >= self._threshold, "fair_held")),
+                above.eq(slot.pipe(cell.occupancy >= self._threshold, "fair_held")),
                 beyond.eq(cell.occupancy - self._threshold),
-                weight.eq(Mux(mode.allocation, slot.settle(self._active * beyond, "fair_weight_held"), self._active)),
+                weight.eq(Mux(mode.allocation, slot.pipe(self._active * beyond, "fair_weight_held"), self._active)),
                 bound.eq(
                     Mux(
                         mode.allocation,
-                        slot.settle(self._span * cell.occupancy, "fair_span_held"),
-                        slot.settle(self._share * cell.occupancy, "fair_share_held"),
+                        slot.pipe(self._span * cell.occupancy, "fair_span_held"),
+                        slot.pipe(self._share * cell.occupancy, "fair_share_held"),
                     )
                 ),
             ]
-            load = slot.settle(cell.length * weight, "fair_load") << SHARE_FRACTION
-            m.d.comb += over.eq(load > slot.settle(bound, "fair_bound_held"))
+            load = slot.pipe(cell.length * weight, "fair_load") << SHARE_FRACTION
+            m.d.comb += over.eq(load > slot.pipe(bound, "fair_bound_held"))
         return Verdict(cell.starts & (mode.selective | mode.allocation) & above & over)

@@ -32,9 +32,15 @@ class Frames(Option):
         del vcs, cells
         return (
             Register(
-                "frame_slot", 0x0400, "a slot of a port's frames, 0: it has none", "rw", 32, ports, "ticks / 2**16"
+                "frame_slot",
+                0x0400,
+                "length of a slot of a port's frames; 0: no frames",
+                "rw",
+                32,
+                ports,
+                "ticks / 2**16",
             ),
-            Register("frame_cycle", 0x0410, "three frames", "rw", 32, ports, "ticks / 2**16"),
+            Register("frame_cycle", 0x0410, "length of three frames", "rw", 32, ports, "ticks / 2**16"),
         )
 
     def configure(self, csr: Registers, setup: Setup) -> None:

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import FRACTION_BITS, NEVER, TIME_BITS, due_tick, earlier
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.frame_slots import FrameSlots
 
 __all__ = ["SlotTimer"]
@@ -25,7 +25,7 @@ class SlotTimer(wiring.Component):
     slot0, cycle0 … : In
         Of a port: a slot, and three frames, in ticks with 16 fraction bits; slot 0: no frames.
     ripe : In
-        A bit a port: it has a cell that could leave, but for the slot.
+        A bit a port: it has a cell that could leave, except for the slot.
     serve, port : In
         A port sends now.
     stalled, still_stalled, changes : Out
@@ -36,7 +36,7 @@ class SlotTimer(wiring.Component):
         When the next slot begins. Narrow: the present tick, if any port has frames.
     """
 
-    def __init__(self, slot: Slot, *, ports: int):
+    def __init__(self, slot: TickSchedule, *, ports: int):
         self._slot, self._ports = slot, ports
         super().__init__(
             {
@@ -56,7 +56,7 @@ class SlotTimer(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the ports' turns."""
+        """Connect the registers, and the ports as they are served."""
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(setting) for one, setting in zip(self.slot, csr.settings("frame_slot"), strict=True)),
@@ -93,10 +93,10 @@ class SlotTimer(wiring.Component):
         if not slot.wide:
             due = Mux(Cat(length != 0 for length in self.slot).any(), self.now, NEVER)
         m.d.comb += [self.due.eq(due), self.changes.eq(Cat(changes).any())]
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             framed = Cat(length != 0 for length in self.slot)
             m.d.comb += [
-                self.in_slot.eq(slot.settle(framed.bit_select(self.port, 1), "in_slot_held")),
-                self.end.eq(slot.settle(Array(ends)[self.port], "end_held")),
+                self.in_slot.eq(slot.pipe(framed.bit_select(self.port, 1), "in_slot_held")),
+                self.end.eq(slot.pipe(Array(ends)[self.port], "end_held")),
             ]
         return m

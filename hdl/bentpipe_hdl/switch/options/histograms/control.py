@@ -35,7 +35,7 @@ OCTAVE_BITS: Final = 2
 SHIFT_BITS: Final = 5
 
 MOST_VCS: Final = 256
-"""That a switch with histograms may be built for: its tables have place for no more."""
+"""VCs of a switch with histograms at most: its tables have no more entries."""
 
 _WIDEST: Final = 1 << ((1 << SHIFT_BITS) - 1)
 
@@ -47,15 +47,15 @@ class HistogramSettings(Settings):
         default="logarithmic", description="widths of the 64 bins: four per doubling, or all equal"
     )
     queue_bin: Annotated[int, CELLS.within(1, 32768)] = Field(
-        default=1, description="width of the narrowest bin of queues; the power of 2 that is next above"
+        default=1, description="width of the narrowest bin of queues, rounded up to a power of 2"
     )
     delay_bin_ps: Annotated[int, TIME.within(0, "100 s")] = Field(
-        default=0, description="narrowest bin of delays, rounded up to a power of 2 of ticks (177 ns)"
+        default=0, description="width of the narrowest bin of delays, rounded up to a power of 2 of ticks (177 ns)"
     )
 
     @property
     def shifts(self) -> tuple[int, int]:
-        """Of queues in cells, of delays in ticks."""
+        """Return the logarithms (base 2) of the bin widths: of queues in cells, of delays in ticks."""
         widths = self.queue_bin, min(max(1, round_ticks(self.delay_bin_ps)), _WIDEST)
         return (widths[0] - 1).bit_length(), (widths[1] - 1).bit_length()
 
@@ -93,22 +93,25 @@ class Histograms(Option):
         if vcs > MOST_VCS:
             raise ValueError(f"histograms are of {MOST_VCS} VCs at most, not {vcs!r}")
         scale = (
-            reg.Field("shift", 0, SHIFT_BITS, "the narrowest bin is 2 to the power of this wide"),
-            reg.Field("logarithmic", SHIFT_BITS, text="from bin 4 on each doubling has four"),
+            reg.Field("shift", 0, SHIFT_BITS, "log2 of the width of the narrowest bin"),
+            reg.Field("logarithmic", SHIFT_BITS, text="logarithmic bins: from bin 4 on each doubling has four"),
         )
         vc_bins, port_bins = vcs << BIN_BITS, ports << BIN_BITS
-        found, took = "that found so many queued, 64 bins a", "that left after such a delay, 64 bins a"
+        found, took = "cells by the queue that they found", "cells by their delay"
         return (
-            Register("vc_queue_bins", 0xB0000, f"{found} VC: of their VC", "ro", count=vc_bins, unit="cells"),
-            Register("vc_delay_bins", 0xB8000, f"{took} VC", "ro", count=vc_bins, unit="cells"),
-            Register("port_queue_bins", 0xC0000, f"{found} port: for their port", "ro", count=port_bins, unit="cells"),
-            Register("port_delay_bins", 0xC0400, f"{took} port", "ro", count=port_bins, unit="cells"),
+            Register("vc_queue_bins", 0xB0000, f"{found} of their VC, 64 bins a VC", "ro", count=vc_bins, unit="cells"),
+            Register("vc_delay_bins", 0xB8000, f"{took}, 64 bins a VC", "ro", count=vc_bins, unit="cells"),
+            Register(
+                "port_queue_bins", 0xC0000, f"{found} for their port, 64 bins a port", "ro", count=port_bins,
+                unit="cells",
+            ),
+            Register("port_delay_bins", 0xC0400, f"{took}, 64 bins a port", "ro", count=port_bins, unit="cells"),
             Register("queue_scale", 0xC0800, "bins of queues, in cells", width=SHIFT_BITS + 1, fields=scale),
             Register("delay_scale", 0xC0801, "bins of delays, in ticks", width=SHIFT_BITS + 1, fields=scale),
-            Register("queue_sum_low", 0xC0810, "queues found, a port: their sum, low word", "ro", count=ports),
-            Register("queue_sum_high", 0xC0820, "high word", "ro", count=ports),
-            Register("delay_sum_low", 0xC0830, "delays, a port: their sum in ticks, low word", "ro", count=ports),
-            Register("delay_sum_high", 0xC0840, "high word", "ro", count=ports),
+            Register("queue_sum_low", 0xC0810, "sum of the queues found, by port, low word", "ro", count=ports),
+            Register("queue_sum_high", 0xC0820, "sum of the queues found, by port, high word", "ro", count=ports),
+            Register("delay_sum_low", 0xC0830, "sum of the delays, by port, low word", "ro", count=ports),
+            Register("delay_sum_high", 0xC0840, "sum of the delays, by port, high word", "ro", count=ports),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:
@@ -117,7 +120,8 @@ class Histograms(Option):
         csr.queue_scale, csr.delay_scale = ({"shift": s, "logarithmic": logarithmic} for s in given.shifts)
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """For each VC and port ``[least value, cells]`` of every bin that has any: queues in cells, delays in ticks."""
+        """Return ``[least value, cells]`` of every occupied bin for each VC and port: queues in cells, delays in
+        ticks."""
         given = setup.settings.histograms or HistogramSettings()
         found: dict[str, Any] = {}
         for what, shift in zip(("queue", "delay"), given.shifts, strict=True):
@@ -147,7 +151,10 @@ class Histograms(Option):
 
 
 def _sum(csr: Registers, what: str, port: int) -> int:
-    """The two words don't change while software reads them in a node that waits for it; elsewhere a sum may be torn."""
+    """Return a port's sum from its two words.
+
+    They do not change while software reads them, if the node waits for it. Elsewhere the sum may be torn.
+    """
     low, high = getattr(csr, f"{what}_sum_low")[port], getattr(csr, f"{what}_sum_high")[port]
     return high << 32 | low
 

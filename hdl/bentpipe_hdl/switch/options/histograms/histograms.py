@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.options.histograms.control import BIN_BITS, BINS, OCTAVE_BITS, SHIFT_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Histograms", "Scale"]
 
@@ -44,7 +44,7 @@ class Histograms(wiring.Component):
     goes, d_vc, d_port : In
         A cell goes now: its VC, and the port.
     head : In
-        Its place. Narrow: there from clock ``at`` on.
+        Its place. Narrow: valid from clock ``at`` on.
     vc_index, port_index : In
         Software reads: by ``vc << BIN_BITS | bin``, or by port.
     vc_queues, port_queues, vc_delays, port_delays : Out
@@ -55,7 +55,7 @@ class Histograms(wiring.Component):
         Narrow: something is still to be counted.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, places: int, at: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int, places: int, at: int):
         self._slot, self._vcs, self._ports, self._places, self._at = slot, vcs, ports, places, at
         self.clears = max(vcs, 1 << (ports - 1).bit_length()) << BIN_BITS
         vc, port, place = range(vcs), range(max(ports, 2)), range(places)
@@ -90,7 +90,7 @@ class Histograms(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, and what it counts."""
+        """Connect the registers, and the events that are counted."""
         arrival, departure = path.core.vc_table.a_arrival, path.core.vc_table.d_departure
         m.d.comb += [
             self.clearing.eq(path.core.vc_table.clearing),
@@ -124,14 +124,14 @@ class Histograms(wiring.Component):
         came = slot.store("came", TIME_BITS, self._places, block=True, apart=True)
         came.write(self.tail, self.now, self.queued)
         delay = Signal(TIME_BITS)
-        with slot.only(self.goes):
+        with slot.gate_when(self.goes):
             m.d.comb += delay.eq(self.now - came.read(self.head, at=self._at, to="came_at"))
 
         # On the narrow datapath what is to be counted is taken with the commit, and counted in the next tick
         comes, a_vc, a_port, vc_cells, port_cells = self._taken(
             m, slot, self.comes, self.a_vc, self.a_port, self.vc_cells, self.port_cells
         )
-        goes, d_vc, d_port, delay = self._taken(m, slot, self.goes, self.d_vc, self.d_port, slot.settle(delay, "delay"))
+        goes, d_vc, d_port, delay = self._taken(m, slot, self.goes, self.d_vc, self.d_port, slot.pipe(delay, "delay"))
         m.d.comb += self.pending.eq(0 if slot.wide else comes | goes)
         queue_bin = _bin(m, slot, "queue", comes, vc_cells, self.queue_scale)
         port_bin = _bin(m, slot, "port_queue", comes, port_cells, self.queue_scale)
@@ -165,12 +165,12 @@ class Histograms(wiring.Component):
         depth = max(entries, 2) << BIN_BITS
         store = slot.store(name, 32, depth, block=True)
         index, count = Signal(range(depth), name=f"{name}_at"), Signal(32, name=f"{name}_new")
-        with slot.only(strobe):
+        with slot.gate_when(strobe):
             m.d.comb += index.eq(Cat(number, which))
             m.d.comb += count.eq(store.read(index, at=READ, to=f"{name}_before") + 1)
         en = strobe if slot.wide else strobe & slot.clock(WRITE)
         store.write(index, count, en, clear=(self.clearing, self.clear[: len(index)], 0))
-        told = slot.settle(store.peek(read), f"{name}_told", since=0)  # the memory's blocks may be far from each other
+        told = slot.pipe(store.peek(read), f"{name}_told", since=0)  # the memory's blocks may be far from each other
         m.d.comb += getattr(self, name).eq(told)
 
 
@@ -178,23 +178,23 @@ def _bin(m, slot, name, strobe, value, scale):
     """Return the number of the bin in which the value falls."""
     scaled = Signal.like(value, name=f"{name}_scaled")
     found = Signal(BIN_BITS, name=f"{name}_bin")
-    with slot.only(strobe):
-        m.d.comb += scaled.eq(slot.settle(value >> scale.shift, f"{name}_shifted"))
+    with slot.gate_when(strobe):
+        m.d.comb += scaled.eq(slot.pipe(value >> scale.shift, f"{name}_shifted"))
     linear = Mux(scaled[BIN_BITS:].any(), BINS - 1, scaled[:BIN_BITS])
     logarithmic = Signal(BIN_BITS, name=f"{name}_octave")
-    with slot.only(strobe):
+    with slot.gate_when(strobe):
         m.d.comb += logarithmic.eq(scaled[:BIN_BITS])
         for top in range(OCTAVE_BITS, len(scaled)):
             with m.If(scaled[top]):
                 number = ((top - OCTAVE_BITS + 1) << OCTAVE_BITS) | scaled[top - OCTAVE_BITS : top]
                 m.d.comb += logarithmic.eq(number if (top - OCTAVE_BITS + 1) << OCTAVE_BITS < BINS else BINS - 1)
-    chosen = slot.settle(Mux(scale.logarithmic, logarithmic, linear), f"{name}_of")
-    with slot.only(strobe):
+    chosen = slot.pipe(Mux(scale.logarithmic, logarithmic, linear), f"{name}_of")
+    with slot.gate_when(strobe):
         m.d.comb += found.eq(chosen)
     return found
 
 
 def _found(m, index, at, word):
-    """Return the word that a part finds at an index, which tables share."""
+    """Return the word that a part reads at an index, which tables share."""
     m.d.comb += index.eq(at)
     return word

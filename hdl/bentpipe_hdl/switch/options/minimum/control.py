@@ -33,7 +33,8 @@ class Minimum(Option):
             yield self._fault(f"{what}{settings.buffer_cells}{left}", setup)
 
     def _fault(self, what: str, setup: Setup) -> Fault:
-        """What takes most of the buffer is at fault: a setting of the switch, or of the VC with the largest share."""
+        """Return a fault that names the setting that takes most of the buffer: the switch's, or that of the largest
+        VC."""
         settings, minima = setup.settings, self._minima(setup)
         largest = max(range(len(minima)), key=minima.__getitem__)
         own = setup.vcs[largest].settings
@@ -47,15 +48,16 @@ class Minimum(Option):
         count = (cells + 1).bit_length()
         return (
             Register(
-                "shared_capacity", 0x0108, "that all VCs together may have beyond their minima", width=count,
+                "shared_capacity", 0x0108, "cells that all VCs together may have beyond their minima", width=count,
                 unit="cells", reset=cells, most=cells,
             ),
             Register(
-                "shared_user_capacity", 0x0109, "that user cells may take of that", width=count, unit="cells",
+                "shared_user_capacity", 0x0109, "cells of the shared capacity that are open to user cells",
+                width=count, unit="cells",
                 reset=cells, most=cells,
             ),
-            Register("shared", 0x010A, "in the buffer beyond their VCs' minima", "ro", width=count, unit="cells"),
-            Register("vc_minimum", 0xD1000, "that a VC may always have", "wo", 16, vcs, "cells"),
+            Register("shared", 0x010A, "cells in the buffer beyond their VCs' minima", "ro", width=count, unit="cells"),
+            Register("vc_minimum", 0xD1000, "cells that a VC may always have", "wo", 16, vcs, "cells"),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["OWN_BITS", "ReservedCells"]
 
@@ -13,39 +13,40 @@ OWN_BITS = 16
 
 
 class ReservedCells(wiring.Component):
-    """Keeps a minimum of places for each VC. A cell takes one of its VC's own places if fewer than the minimum are
-    taken, and else a shared one, of which there are so many that the minima always fit beside them. Which one it took
-    is kept with the cell.
+    """The reserved places of the buffer: a minimum for each VC.
 
-    So a minimum may be written at any time: a larger one holds at once, as far as there is room, a smaller one as the
-    VC's cells leave. While the minima and ``capacity`` together are no more than the buffer, and no VC has more own
-    places than its minimum, a cell that is ``guaranteed`` finds room in it.
+    A cell takes one of its VC's own places if fewer than the minimum are taken, otherwise a shared one. There are as
+    many shared places as leave room for all minima. The kind of place is kept with the cell.
+
+    So a minimum may be written at any time. A larger one holds at once, as far as there is room; a smaller one as the
+    VC's cells leave. While the minima and ``capacity`` together do not exceed the buffer, and no VC has more own places
+    than its minimum, a ``guaranteed`` cell finds room in it.
 
     Members
     -------
     minimum_vc, minimum, minimum_en : In
         Software writes a VC's minimum.
     capacity, user_capacity : In
-        Shared places; those that user cells may take.
+        Shared places; those open to user cells.
     vc : In
-        Of the cell that comes.
+        The VC of the arriving cell.
     came, left : In
-        Of its VC: cells that took an own place so far, and left it, modulo 2**16.
+        Counts of that VC, modulo 2**16: cells that took an own place so far, and cells that left one.
     guaranteed : Out
-        It has an own place. Narrow: from clock 10 on.
+        The arriving cell has an own place. Narrow: from clock 10 on.
     full, user_full : Out
-        There is no shared place for it; for a user cell.
+        There is no shared place for it; there is none for a user cell.
     enqueue : In
-        It is queued now.
+        The arriving cell is queued now.
     dequeue, was_shared : In
-        A cell leaves that had a shared place.
+        A cell leaves; it had a shared place.
     shared : Out
         Shared places that are taken.
     """
 
     fields = (VcField("own_came", OWN_BITS, "arrival"), VcField("own_left", OWN_BITS, "departure"))
 
-    def __init__(self, slot: Slot, *, vcs: int, count_bits: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, count_bits: int):
         self._slot, self._vcs = slot, vcs
         count, vc = count_bits, range(vcs)
         super().__init__(
@@ -71,7 +72,7 @@ class ReservedCells(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, what comes and goes, and who is told."""
+        """Connect the registers, arrivals and departures, and the parts that use the reservation."""
         buffer, context = path.core.buffer, path.core.vc_table
         m.d.comb += [
             Cat(self.minimum_vc, self.minimum, self.minimum_en).eq(Cat(csr.table("vc_minimum"))),
@@ -102,10 +103,10 @@ class ReservedCells(wiring.Component):
         m.d.comb += [
             taken.eq(self.came - self.left),
             self.guaranteed.eq(
-                slot.settle(taken < minima.read(self.vc, at=ARRIVAL, to="its_minimum"), "guaranteed_held")
+                slot.pipe(taken < minima.read(self.vc, at=ARRIVAL, to="its_minimum"), "guaranteed_held")
             ),
-            self.full.eq(slot.settle(self.shared >= self.capacity, "shared_full")),
-            self.user_full.eq(slot.settle(self.shared >= self.user_capacity, "shared_user_full")),
+            self.full.eq(slot.pipe(self.shared >= self.capacity, "shared_full")),
+            self.user_full.eq(slot.pipe(self.shared >= self.user_capacity, "shared_user_full")),
         ]
         comes, goes = Signal(), Signal()
         m.d.comb += [comes.eq(self.enqueue & ~self.guaranteed), goes.eq(self.dequeue & self.was_shared)]

@@ -41,14 +41,14 @@ HALF_SECOND_PS: Final = 500_000_000_000
 INTERVAL_BITS: Final = 32
 
 MOST_VCS: Final = 1024
-"""That a switch with OAM may be built for: its tables have place for no more."""
+"""VCs of a switch with OAM at most: its tables have no more entries."""
 
 ABSENT: Final = 6
-"""Scans that age after which no AIS or RDI cell has come for long enough: 2.5 to 3 s of half seconds (I.610 clauses
+"""Scans that age after which no AIS or RDI cell has arrived for long enough: 2.5 to 3 s of half seconds (I.610 clauses
 9.2.1.1 and 9.2.2.1: 2.5 s, give or take 0.5 s)."""
 
 SILENT: Final = 7
-"""Of these in a row each found that nothing came since the last: loss of continuity, 3.5 to 4 s of half seconds behind
+"""Scans in a row without a cell since the scan before, for loss of continuity: half a second each, so 3.5 to 4 s after
 the last cell (I.610 clauses 9.2.1.2 and 9.2.2.2: 3.5 s, give or take 0.5 s)."""
 
 LOG: Final = 256
@@ -65,26 +65,26 @@ STATES: Final = ("ais", "rdi", "segment_loc", "end_loc")
 """What a VC may be in, a bit each: AIS state, RDI state, loss of continuity of the segment, end to end."""
 
 POINT: Final = (
-    reg.Field("segment_end", 0, text="cells of the segment's flow end here"),
-    reg.Field("end", 1, text="cells of the end-to-end flow end here"),
-    reg.Field("loops", 2, text="loopback cells of the segment for this location are sent back"),
-    reg.Field("alarms", 3, text="AIS is sent when what is before is interrupted"),
-    reg.Field("segment_source", 4, text="CC cells of the segment are sent"),
-    reg.Field("end_source", 5, text="CC cells end to end are sent"),
-    reg.Field("always", 6, text="CC cells go whether or not user cells do"),
-    reg.Field("segment_sink", 7, text="continuity of the segment is watched"),
-    reg.Field("end_sink", 8, text="continuity end to end is watched"),
-    reg.Field("path", 9, text="it is a VP connection: F4, by VCI"),
-    reg.Field("inside", 10, text="it is in the VP connection `parent`, which ends here"),
-    reg.Field("port", 11, 4, "that it comes in at"),
-    reg.Field("back", 15, 12, "the VC the other way"),
+    reg.Field("segment_end", 0, text="end point of the segment flow"),
+    reg.Field("end", 1, text="end point of the end-to-end flow"),
+    reg.Field("loops", 2, text="loopback point of the segment: cells for this location are sent back"),
+    reg.Field("alarms", 3, text="AIS is sent while the line before the switch is interrupted"),
+    reg.Field("segment_source", 4, text="source of the segment's continuity check"),
+    reg.Field("end_source", 5, text="source of the continuity check end to end"),
+    reg.Field("always", 6, text="CC cells are sent with and without user cells"),
+    reg.Field("segment_sink", 7, text="sink of the segment's continuity check"),
+    reg.Field("end_sink", 8, text="sink of the continuity check end to end"),
+    reg.Field("path", 9, text="VP connection: F4 flows, by VCI"),
+    reg.Field("inside", 10, text="part of the VP connection `parent`, which ends here"),
+    reg.Field("port", 11, 4, "input port"),
+    reg.Field("back", 15, 12, "VC in the opposite direction"),
     reg.Field("parent", 27, 12),
 )
 
 COMMAND: Final = (
     reg.Field("vc", 0, 12),
-    reg.Field("segment", 12, text="not end to end"),
-    reg.Field("path", 13, text="it is a VP connection"),
+    reg.Field("segment", 12, text="segment flow, not end to end"),
+    reg.Field("path", 13, text="VP connection"),
 )
 
 
@@ -93,8 +93,8 @@ class OamSwitchSettings(Settings):
 
     location: str = Field(
         default="",
-        description="its loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, zeros behind it; "
-        "unless given, its name, if need be shortened",
+        description="loopback location ID: 32 hexadecimal digits, or a text of up to 16 octets, followed by zeros; "
+        "default: the switch's name, shortened if necessary",
     )
     scan_ps: Annotated[int, TIME.within("1 us", "10 s")] = Field(
         default=HALF_SECOND_PS,
@@ -122,10 +122,12 @@ class OamSettings(Settings):
     segment: tuple[str, str] | None = Field(
         default=None, description="switches at which a segment begins and ends; default: the hosts"
     )
-    alarms: bool = Field(default=True, description="switches tell downstream when the line before them is interrupted")
+    alarms: bool = Field(
+        default=True, description="alarms: switches send AIS downstream while the line before them is interrupted"
+    )
     check: Literal["none", "idle", "always"] = Field(
         default="none",
-        description="continuity checks of flows that end at switches: in seconds in which no user cell goes, or in all",
+        description="continuity checks of flows that end at switches: in seconds without user cells, or in all",
     )
 
     @model_validator(mode="after")
@@ -137,13 +139,13 @@ class OamSettings(Settings):
         return self
 
     def other_way(self) -> OamSettings:
-        """Return the same of the VC the other way."""
+        """Return the settings seen from the VC in the opposite direction."""
         return self if self.segment is None else self.model_copy(update={"segment": self.segment[::-1]})
 
 
 @dataclass(frozen=True)
 class OamPoint:
-    """What a VC's flows have at a switch; as of :data:`POINT`."""
+    """The functions of a VC's OAM flows at a switch, with the members of :data:`POINT`."""
 
     segment_end: bool = False
     end: bool = False
@@ -159,19 +161,19 @@ class OamPoint:
     parent: int = 0
 
     def both(self, other: OamPoint) -> OamPoint:
-        """Return what either has."""
+        """Return the functions that either of two points has."""
         return OamPoint(
             **{field.name: getattr(self, field.name) or getattr(other, field.name) for field in fields(self)}
         )
 
 
 def point_at(given: OamSettings, switches: list[str], place: int) -> OamPoint:
-    """Return what a VC with these settings has at the switch in this ``place`` on its way.
+    """Return the OAM functions of a VC with these settings at the switch in this ``place`` of its path.
 
     Raises
     ------
     ValueError
-        The VC doesn't pass its segment, or not in that order.
+        The VC does not pass its segment, or not in that order.
     """
     checks, segment = given.check != "none", given.segment
     first, last = 0, len(switches) - 1
@@ -229,46 +231,54 @@ class Oam(Option):
         states = tuple(reg.Field(name, k) for k, name in enumerate(STATES))
         return (
             Register(
-                "oam_interval", 0x0520, "half a second of I.610's timers; 0: none go", width=INTERVAL_BITS,
+                "oam_interval", 0x0520, "half a second of I.610's timers; 0: timers off", width=INTERVAL_BITS,
                 unit="ticks", most=1 << 31, on_write="the next half second begins",
             ),
-            Register("oam_last", 0x0521, "the VC that is scanned last", width=(vcs - 1).bit_length()),
-            Register("oam_defects", 0x0522, "a bit a port: what comes in there is interrupted", width=ports),
+            Register("oam_last", 0x0521, "last VC that is scanned", width=(vcs - 1).bit_length()),
             Register(
-                "oam_request", 0x0523, "a VC and a flow of it", width=14, fields=COMMAND,
+                "oam_defects", 0x0522, "ports with an interrupted line into the switch, a bit for each",
+                width=ports,
+            ),
+            Register(
+                "oam_request", 0x0523, "request of a loopback cell", width=14, fields=COMMAND,
                 on_write="a loopback cell is sent",
             ),
             Register(
-                "oam_location", 0x0524, "this switch's loopback location ID, its first octet in the low bits; 6A hex "
-                "in each: it has none", count=LOCATION_OCTETS // 4, reset=unset,
+                "oam_location", 0x0524,
+                "loopback location ID of this switch, its first octet in the low bits; 6A hex in each octet: none",
+                count=LOCATION_OCTETS // 4, reset=unset,
             ),
-            Register("oam_target", 0x0528, "that of loopback cells it sends", count=LOCATION_OCTETS // 4, reset=ends),
-            Register("oam_late", 0x0530, "half seconds that began before the last scan was done", "ro"),
-            Register("oam_tag", 0x0531, "correlation tag of the last loopback cell that was asked for", "ro"),
-            Register("oam_answered", 0x0532, "loopback cells of its own that came back", "ro"),
-            Register("oam_answer", 0x0533, "correlation tag of the last of them", "ro"),
-            Register("oam_delay", 0x0534, "from when it was sent until it came back", "ro", unit="ticks"),
-            Register("oam_changes", 0x0535, "changes of VCs' states", "ro"),
-            Register("oam_uncounted", 0x0536, "OAM cells taken that the next tick counts", "ro", width=1),
             Register(
-                "oam_point", 0xE9000, "what a VC's flows have here; to be written before it is enabled", "wo", 39, vcs,
+                "oam_target", 0x0528, "location ID in loopback cells that the switch sends",
+                count=LOCATION_OCTETS // 4, reset=ends,
+            ),
+            Register("oam_late", 0x0530, "half seconds that began before the last scan was complete", "ro"),
+            Register("oam_tag", 0x0531, "correlation tag of the last requested loopback cell", "ro"),
+            Register("oam_answered", 0x0532, "loopback cells of the switch that returned", "ro"),
+            Register("oam_answer", 0x0533, "correlation tag of the last returned loopback cell", "ro"),
+            Register("oam_delay", 0x0534, "round trip of that loopback cell", "ro", unit="ticks"),
+            Register("oam_changes", 0x0535, "changes of VCs' OAM states", "ro"),
+            Register("oam_uncounted", 0x0536, "OAM cells taken that will be counted in the next tick", "ro", width=1),
+            Register(
+                "oam_point", 0xE9000, "functions of a VC's OAM flows here; to be written before the VC is enabled",
+                "wo", 39, vcs,
                 fields=POINT,
             ),
-            Register("oam_state", 0xE9800, "of a VC", "ro", width=4, count=vcs, fields=states),
-            Register("oam_log_low", 0xE9C00, "of the change with this number modulo 256: the tick, its low word", "ro",
+            Register("oam_state", 0xE9800, "OAM states of a VC", "ro", width=4, count=vcs, fields=states),
+            Register("oam_log_low", 0xE9C00, "tick of the change with this number modulo 256, low word", "ro",
                      count=LOG),
             Register(
-                "oam_log_high", 0xE9D00, "likewise", "ro", count=LOG,
+                "oam_log_high", 0xE9D00, "rest of the change with this number modulo 256", "ro", count=LOG,
                 fields=(
-                    reg.Field("time", 0, 16, "the tick, its upper bits"),
-                    reg.Field("states", 16, 4, "of the VC from then on, as in `oam_state`"),
+                    reg.Field("time", 0, 16, "upper bits of the tick"),
+                    reg.Field("states", 16, 4, "states of the VC from then on, as in `oam_state`"),
                     reg.Field("vc", 20, 12),
                 ),
             ),
             Register(
-                "oam_taken", 0xEC000, f"OAM cells taken, a VC: {', '.join(TAKEN)}", "ro", count=vcs * len(TAKEN)
+                "oam_taken", 0xEC000, f"OAM cells taken, by VC: {', '.join(TAKEN)}", "ro", count=vcs * len(TAKEN)
             ),
-            Register("oam_made", 0xEE000, f"OAM cells sent, a VC: {', '.join(MADE)}", "ro", count=vcs * len(MADE)),
+            Register("oam_made", 0xEE000, f"OAM cells sent, by VC: {', '.join(MADE)}", "ro", count=vcs * len(MADE)),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:
@@ -288,7 +298,7 @@ class Oam(Option):
         return sum(sum(counters[f"oam_taken_{name}"]) for name in TAKEN) + csr.oam_uncounted
 
     def counters(self, csr: Registers, setup: Setup) -> dict[str, Any]:
-        """Cells by VC; the last changes of states, ``[tick, VC, states from then on]`` each."""
+        """Return cells by VC, and the last changes of states as ``[tick, VC, states from then on]``."""
         count = len(setup.vcs)
         found: dict[str, Any] = {
             f"oam_taken_{name}": csr.oam_taken[k : count * len(TAKEN) : len(TAKEN)] for k, name in enumerate(TAKEN)

@@ -10,7 +10,6 @@ from bentpipe_hdl.cell import NEVER, TIME_BITS, CellHeader, CellSignature, due_t
 from bentpipe_hdl.oam.cells import AIS, CONTINUITY_CHECK, END_PTI, END_VCI, LOOPBACK, RDI, SEGMENT_PTI, SEGMENT_VCI
 from bentpipe_hdl.oam.receiver import LOCATION_BITS, TAG_BITS, OamReceiver
 from bentpipe_hdl.oam.sender import PLACES, Kind, OamSender
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.injection import TAKEN as OFFER_TAKEN
 from bentpipe_hdl.switch.core.injection import OfferSignature
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL
@@ -25,6 +24,7 @@ from bentpipe_hdl.switch.options.oam.control import (
     STATES,
     TAKEN,
 )
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Oam"]
 
@@ -48,7 +48,7 @@ State = data.StructLayout(
         "rdi": 3,
         "segment_idle": 3,  # scans without a sign of continuity in a row; SILENT of them: loss of continuity
         "end_idle": 3,
-        "segment_checked": 1,  # a CC cell came since the last scan
+        "segment_checked": 1,  # a CC cell arrived since the last scan
         "end_checked": 1,
         "seen": 1,  # as of the last scan: `Activity.seen`
         "sent": 1,  # as of the last continuity check
@@ -57,69 +57,73 @@ State = data.StructLayout(
         "check_wait": 2,
     }
 )
-"""Of a VC: written when something of it was heard, and when it is scanned."""
+"""State of a VC, written when an OAM cell of the VC arrives and when the VC is scanned."""
 
 Activity = data.StructLayout({"seen": 1, "sent": 1})
-"""Of a VC: other than in its `State`, if a user cell came since, or was queued. Written when a user cell comes."""
+"""Activity of a VC: a bit differs from its copy in `State` if a user cell has arrived since, or was queued. Written
+when a user cell arrives."""
 
 SECOND = 2
 """Scans in a second."""
 
 _IDLE = {"segment_idle": ("segment_checked", "segment_sink"), "end_idle": ("end_checked", "end_sink")}
-"""Of a `State`: what counts scans without a sign of continuity, what says that a CC cell came; who watches it."""
+"""Fields of a `State`: count of scans without a sign of continuity; bits for an arrived CC cell and for a sink."""
 
 _CAME = ("came_oam", "came_user", "came_segment", "came_outside", "came_ends", "came_loops")
 
 
 class Oam(wiring.Component):
-    """What a switch does with OAM cells, and those that it makes.
+    """The OAM functions of a switch: it handles arriving OAM cells and generates its own.
 
-    **Taken.** OAM cells that come to the end point of their flow are taken, and so are loopback cells of a segment that
-    ask to be looped at this node's location. What they say counts in the next tick. Cells of the node's own pass.
+    **Taken cells.** An OAM cell that arrives at the end point of its flow is taken. So is a loopback cell of a segment
+    that asks to be looped at this node's location. Its content takes effect in the next tick. Cells made by this node
+    pass.
 
-    **Scans.** A scan looks at all VCs 0 to ``last``, one a tick in which no cell comes and none was heard of: every
-    ``interval`` ticks at states and timers (it *ages* them), and besides whenever a defect or a state begins or ends,
-    at what is to be sent at once. It waits while a cell of the VC just looked at waits to go.
+    **Scans.** A scan visits all VCs 0 to ``last``, one in each tick in which no cell arrives and none is being
+    evaluated. Every ``interval`` ticks a scan updates states and timers (it *ages* them). Another scan begins whenever
+    a defect or a state begins or ends, to find the cells that must be sent at once. A scan waits while a cell of the VC
+    just visited waits to be sent.
 
-    **Timers** count scans that age. A state of AIS or RDI ends with the sixth after the last such cell; loss of
-    continuity begins with the eighth after the last cell, the first of which finds that there was one. Cells that
-    are sent each second go with every other scan.
+    **Timers** count the scans that age. A state of AIS or RDI ends with the sixth scan after the last such cell. Loss
+    of continuity begins with the eighth scan after the last cell; the first of them finds that there was one. Cells
+    that are sent each second are sent at every other scan.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     width, vcs, ports : int
 
     Members
     -------
     now : In
     i : In(CellSignature)
-        Behind the inlet.
+        Cells behind the injection multiplexer.
     offer : Out(OfferSignature)
     clearing, clear : In
-        After reset: entry ``clear`` of a table is to be cleared.
+        After reset, entry ``clear`` of each table is cleared.
     entry_vc, entry, entry_en : In
-        Software writes what a VC's flows have here; their states begin anew.
+        Software writes the functions of a VC's flows here; their states start again.
     interval, restart, last, defects, location, target : In
-        Settings; ``restart`` for a clock: the interval was written.
+        Settings; ``restart`` is high for a clock when the interval was written.
     command, command_en : In
-        Software wants a loopback cell sent.
+        Software requests a loopback cell.
     there, known, inside, arriving, header : In
-        A cell comes in this tick; it is of a known VC; it is of the switch's own; its VC. Narrow: there by clocks 2, 9,
-        2, 7 and 2.
+        A cell arrives in this tick; its VC is known; it was made in this switch; its VC; its header. Narrow: valid by
+        clocks 2, 9, 2, 7 and 2.
     queued : In
-        With the commit: it is queued.
+        The cell is queued; valid with the commit.
     takes : Out
-        It is taken here. While ``there`` is low it is 0 on the wide datapath. Narrow: from clock ``ARRIVAL + 3`` on.
+        The cell is taken here. While ``there`` is low it is 0 on the wide datapath. Narrow: valid from clock ``ARRIVAL
+        + 3`` on.
     own : Out
-        It was made here. Narrow: from clock 2 on.
+        The cell was made by this part. Narrow: valid from clock 2 on.
     due : Out
         Due tick.
     late, tag, answered, answer, delay, changes, taken, made, uncounted, state, log_low, log_high
-        For software.
+        Registers for software.
     """
 
-    def __init__(self, slot: Slot, *, width: int, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, width: int, vcs: int, ports: int):
         self._slot, self._vcs = slot, vcs
         self.receiver = OamReceiver(slot, width=width, ports=ports)
         self.sender = OamSender(slot, width=width, ports=ports)
@@ -172,7 +176,7 @@ class Oam(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, what comes, what of it is queued."""
+        """Connect the registers, the arriving cell, and whether it is queued."""
         context = path.core.vc_table
         index, entry, written = csr.table("oam_point")
         wiring.connect(m, path.core.cells_in, self.i)
@@ -241,7 +245,7 @@ class Oam(wiring.Component):
         oam, user, segment, outside, ends, loops = (Signal(name=name) for name in _CAME)
         m.d.comb += self.own.eq(self.offer.inside)
         header = self.header
-        with slot.only(self.there):
+        with slot.gate_when(self.there):
             m.d.comb += [
                 point.eq(points.read(self.arriving, at=ARRIVAL, to="arriving_point")),
                 outside.eq(self.known & ~self.inside),
@@ -262,11 +266,11 @@ class Oam(wiring.Component):
                 ends.eq(oam & Mux(segment, point.segment_end, point.end)),
                 loops.eq(oam & segment & point.loops & ~ends),
                 receiver.looks.eq(outside & (ends | loops)),
-                self.takes.eq(slot.settle(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
+                self.takes.eq(slot.pipe(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
             ]
         taken, freed = Signal(), Signal()  # it is taken; it ends a state
         watches = point.end | point.segment_sink | point.end_sink | point.segment_source | point.end_source
-        with slot.only(self.there & user & outside & watches):
+        with slot.gate_when(self.there & user & outside & watches):
             m.d.comb += [
                 state.eq(states.read(self.arriving, at=ARRIVAL, to="arriving_state")),
                 activity.eq(activities.read(self.arriving, at=ARRIVAL, to="arriving_activity")),
@@ -287,7 +291,7 @@ class Oam(wiring.Component):
         v.ends, v.freed, v.point, v.segment, v.taken = ends, freed, point, segment, taken
 
     def _hear_last(self, m, slot, v):
-        """What arrived in the last tick, and loopback cells that go back."""
+        """Evaluate the cell that arrived in the last tick, and queue loopback cells to be sent back."""
         ends, freed, point, receiver, segment, sender = v.ends, v.freed, v.point, v.receiver, v.segment, v.sender
         taken = v.taken
         heard, by_user, from_vc = Signal(), Signal(), Signal.like(self.arriving)
@@ -342,7 +346,7 @@ class Oam(wiring.Component):
         v.kept, v.last_back, v.pushes, v.room, v.said, v.stale = kept, last_back, pushes, room, said, stale
 
     def _look(self, m, slot, v):
-        """The VC that is looked at: that of the last tick's cell, or the next of a scan."""
+        """Read the state of the VC that is looked at: that of the last tick's cell, or the next of a scan."""
         activities, by_user, clear, from_vc, heard = v.activities, v.by_user, v.clear, v.from_vc, v.heard
         kept, points, receiver, said, stale, states = v.kept, v.points, v.receiver, v.said, v.stale, v.states
         scans, ages, at, errand, ages_next = Signal(), Signal(), Signal.like(self.arriving), Signal(), Signal()
@@ -354,14 +358,14 @@ class Oam(wiring.Component):
             looked.eq(Mux(heard, from_vc, at)),
         ]
         its, old, new, was, parent = Signal(Point), Signal(State), Signal(State), Signal(Activity), Signal(State)
-        with slot.only(looks):
+        with slot.gate_when(looks):
             m.d.comb += old.eq(states.read(looked, at=LOOK, to="looked_state"))
-        with slot.only(steps):
+        with slot.gate_when(steps):
             m.d.comb += [
                 its.eq(points.read(looked, at=LOOK, to="looked_point")),
                 was.eq(activities.read(looked, at=LOOK, to="looked_activity")),
             ]
-        with slot.only(steps & its.inside):
+        with slot.gate_when(steps & its.inside):
             m.d.comb += parent.eq(states.read(its.parent[: len(at)], at=PARENT, to="looked_parent"))
         make = Signal(4)
         with m.If(heard):
@@ -380,7 +384,7 @@ class Oam(wiring.Component):
         v.owed_path, v.owed_vc, v.scans, v.steps, v.touched = owed_path, owed_vc, scans, steps, touched
 
     def _schedule_scans(self, m, slot, v):
-        """When scans begin, and what they still owe."""
+        """Begin scans, and keep the cells that they still have to send."""
         ages, ages_next, at, changes, errand, its = v.ages, v.ages_next, v.at, v.changes, v.errand, v.its
         make, new, old, owed, owed_back, owed_path = v.make, v.new, v.old, v.owed, v.owed_back, v.owed_path
         owed_vc, scans, steps, touched = v.owed_vc, v.scans, v.steps, v.touched
@@ -418,7 +422,7 @@ class Oam(wiring.Component):
         v.was_defects = was_defects
 
     def _offer(self, m, slot, v):
-        """The cell that is offered: one that goes back, one that a scan owes, or a request of software."""
+        """Offer a cell for injection: a returned loopback cell, a cell that a scan owes, or a request of software."""
         at, count, first, last_back, owed, owed_back = v.at, v.count, v.first, v.last_back, v.owed, v.owed_back
         owed_path, owed_vc, pushes, sender = v.owed_path, v.owed_vc, v.pushes, v.sender
         offer, offered = self.offer, Signal(data.StructLayout({"kind": Kind, "segment": 1, "path": 1}))
@@ -481,7 +485,7 @@ class Oam(wiring.Component):
         v.asked, v.offer, v.offered, v.sent_tag, v.vc = asked, offer, offered, sent_tag, vc
 
     def _round_trip(self, m, slot, v):
-        """The round trip of the last request."""
+        """Measure the round trip of the last loopback request."""
         by_user, heard, kept, offer, offered = v.by_user, v.heard, v.kept, v.offer, v.offered
         receiver, said, sent_tag = v.receiver, v.said, v.sent_tag
         out, left_at = Signal(), Signal(TIME_BITS)
@@ -502,7 +506,7 @@ class Oam(wiring.Component):
         v.mine = mine
 
     def _counts(self, m, slot, v):
-        """Counts of cells, and the log of changed states."""
+        """Count cells, and keep the log of changed states."""
         after, asks, by_user, from_vc, heard, kept = v.after, v.asks, v.by_user, v.from_vc, v.heard, v.kept
         looked, mine, news, offer, offered, receiver = v.looked, v.mine, v.news, v.offer, v.offered, v.receiver
         room, said, states, vc = v.room, v.said, v.states, v.vc
@@ -544,7 +548,7 @@ class Oam(wiring.Component):
         ]
 
     def _due(self, m, slot, v):
-        """When the part has work."""
+        """Drive the part's due tick."""
         ages_next, asked, count, errand, freed, heard = v.ages_next, v.asked, v.count, v.errand, v.freed, v.heard
         next_scan, offer, owed, restarts, scans = v.next_scan, v.offer, v.owed, v.restarts, v.scans
         taken, there, was_defects = v.taken, v.there, v.was_defects
@@ -556,7 +560,7 @@ class Oam(wiring.Component):
         m.d.comb += self.due.eq(Mux(works, at_once, Mux(self.interval != 0, next_scan, NEVER)))
 
     def _hear(self, m, said, good, by_user, segment, old, new):
-        """What a cell does to the state of its VC."""
+        """Update the state of a VC by an arrived cell."""
         m.d.comb += new.eq(old)
         with m.If(by_user):
             m.d.comb += [new.ais.eq(0), new.segment_idle.eq(0), new.end_idle.eq(0)]
@@ -572,7 +576,8 @@ class Oam(wiring.Component):
                 m.d.comb += [new.ais.eq(0), new.end_idle.eq(0), new.end_checked.eq(1)]
 
     def _scan(self, m, ages, its, parent, was, old, new, make):
-        """What a scan does to the state of a VC, and what it makes: AIS, RDI, CC end to end, CC of the segment."""
+        """Update the state of a VC by a scan, and decide which cells it makes: AIS, RDI, CC end to end, CC of the
+        segment."""
         fails, alarm, ais, due, ports = Signal(), Signal(), Signal(), Signal(), len(self.defects)
         aged = {name: Signal.like(old[name], name=f"aged_{name}") for name in ("ais", "rdi", *_IDLE)}
         m.d.comb += new.eq(old)
@@ -622,7 +627,7 @@ class Oam(wiring.Component):
                 m.d.comb += new.check_wait.eq(old.check_wait - 1)
 
     def _touched(self, m, slot, looked):
-        """Software sets up the VC that is looked at, in this tick."""
+        """Return whether software sets up the VC that is looked at, in this tick."""
         now = self.entry_en & (self.entry_vc == looked)
         if slot.wide:
             return now
@@ -658,7 +663,10 @@ def _silent(idle):
 
 
 def _user_vci(vci):
-    """Of a VP connection: neither F4 nor another reserved flow (I.361 clause 2.2.3; I.610 clause 9.2)."""
+    """Return whether a VCI of a VP connection carries user cells.
+
+    It is neither one of flow F4 nor another reserved one (I.361 clause 2.2.3; I.610 clause 9.2).
+    """
     return (vci > END_VCI) & (vci != 6) & (vci != 7) | (vci == 1) | (vci == 2)
 
 

@@ -23,7 +23,7 @@ class PoliceSettings(ContractSettings):
     """The contract that a VC is held to, where it comes into a switch."""
 
     cdvt_ps: Annotated[int, TIME.within(0, "1 s")] = Field(
-        description="cell delay variation tolerance: by so much a cell may be early", json_schema_extra=IN_RUN
+        description="cell delay variation tolerance: time by which a cell may be early", json_schema_extra=IN_RUN
     )
     pcr_action: Action = Field(
         default="discard",
@@ -42,7 +42,7 @@ class PoliceSettings(ContractSettings):
     )
     packets: bool = Field(
         default=False,
-        description="once a cell of an AAL5 frame is discarded, the rest of the frame is, too",
+        description="discard of the rest of an AAL5 frame after a discarded cell",
         json_schema_extra=IN_RUN,
     )
     at: str | None = Field(default=None, description="switch that polices; default: the first on the VC's path")
@@ -58,7 +58,7 @@ class PoliceSettings(ContractSettings):
         return bucket_sizes(self.pcr_bps, self.scr_bps, self.mbs, cdvt_ps=self.cdvt_ps)
 
     def flags(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return what each bucket is for and does."""
+        """Return each bucket's cells and action, as the hardware has them."""
         both = {"packets": int(self.packets)}
         return (
             {"tag": int(self.pcr_action == "tag"), **both},
@@ -67,7 +67,7 @@ class PoliceSettings(ContractSettings):
 
 
 class Police(Option):
-    """VCs are held to contracts: cells that don't conform are discarded or tagged."""
+    """VCs are held to contracts: cells that do not conform are discarded or tagged."""
 
     name = "police"
     bit = 5
@@ -80,20 +80,20 @@ class Police(Option):
         del cells, ports
         return (
             Register(
-                "police_limit", 0x70000, "L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
+                "police_limit", 0x70000, "limit L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
                 "ticks / 2**16",
             ),
             Register(
                 "police_rate", 0x74000, "contract of bucket ``index % 2`` of VC ``index // 2``", "wo", 44, 2 * vcs,
                 fields=(
-                    reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
-                    reg.Field("enabled", 40, text="the bucket is there"),
-                    reg.Field("tag", 41, text="it tags cells with CLP=0 instead of discarding them"),
-                    reg.Field("clp0", 42, text="it is of cells that come with CLP=0 alone"),
-                    reg.Field("packets", 43, text="the rest of a frame goes with a discarded cell"),
+                    reg.Field("increment", 0, 40, "increment I", "ticks / 2**16"),
+                    reg.Field("enabled", 40, text="the bucket exists"),
+                    reg.Field("tag", 41, text="the bucket tags cells with CLP=0 instead of discarding them"),
+                    reg.Field("clp0", 42, text="the bucket applies only to cells that arrive with CLP=0"),
+                    reg.Field("packets", 43, text="the rest of a frame is discarded after a discarded cell"),
                 ),
             ),
-            Register("upc_tagged", 0x78000, "tagged by policing, a VC", "ro", count=vcs, unit="cells"),
+            Register("upc_tagged", 0x78000, "cells tagged by policing, by VC", "ro", count=vcs, unit="cells"),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

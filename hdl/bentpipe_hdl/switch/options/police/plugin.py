@@ -33,7 +33,7 @@ class Police(Plugin):
         ]
         csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
         objects, clp, state = policer.discard, policer.new_clp, policer.new_state
-        if local is not None:  # such a cell comes in behind the policer
+        if local is not None:  # such a cell arrives behind the policer
             objects = objects & ~local
             clp, state = Mux(local, cell.header.clp, clp), Mux(local, cell.state.policed, state)
         cell.clp = clp

@@ -4,15 +4,15 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.frame_discard import Frame, follow_frame
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, VcField
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes, gcra
 
 __all__ = ["BUCKETS", "CONTRACT", "POLICED", "Policer", "rate_layout"]
 
 BUCKETS = 2
-"""Of a VC."""
+"""Buckets of a VC."""
 
 CONTRACT = ARRIVAL
 """Narrow: the clock in which a VC's contract is read."""
@@ -22,7 +22,7 @@ COUNT = 10
 
 
 def rate_layout(sizes):
-    """Of a bucket's contract: I, what it is for and does."""
+    """Return the layout of a bucket's contract: the increment I, the cells that it applies to, and its action."""
     return data.StructLayout({"increment": sizes.increment, "enabled": 1, "tag": 1, "clp0": 1, "packets": 1})
 
 
@@ -32,7 +32,8 @@ is."""
 
 
 class Policer(wiring.Component):
-    """Finds each cell of a VC conforming or not by two buckets, GCRA(I, L) each, and discards or tags the others.
+    """The policer: it tests each cell of a VC by two buckets, GCRA(I, L) each, and discards or tags non-conforming
+    cells.
 
     A bucket is of all the VC's cells (CLP 0+1, OAM cells among them), or of those that come with CLP=0. A cell that
     one of its buckets finds early is discarded, or gets CLP=1 if it has CLP=0 and all that object say ``tag``. A
@@ -48,7 +49,7 @@ class Policer(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs : int
     sizes : Sizes
 
@@ -60,7 +61,7 @@ class Policer(wiring.Component):
     arrives, vc, clp, user, last, state : In
         A cell, its VC's state. While ``arrives`` is low, all outputs are 0 on the wide datapath.
     discard, new_clp, new_state : Out
-        Narrow: there from clock ``CONTRACT + 3`` on.
+        Narrow: valid from clock ``CONTRACT + 3`` on.
     seen : In
         Commit: the cell is one of a known VC.
     clearing, clear : In
@@ -74,7 +75,7 @@ class Policer(wiring.Component):
     of their ``L``, or be early, for ``L`` and an ``I`` at most.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
+    def __init__(self, slot: TickSchedule, *, vcs: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
         self._slot, self._vcs, self._sizes = slot, vcs, sizes
         self._rate = rate_layout(sizes)
         vc, entry = range(vcs), range(BUCKETS * vcs)
@@ -122,14 +123,14 @@ class Policer(wiring.Component):
             limits[k].write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
         state, new_state = self.state, self.new_state
         asked, objects, counts = Signal(BUCKETS), Signal(BUCKETS), Signal(BUCKETS)
-        hard, tags = Signal(BUCKETS), Signal()  # that object and don't tag; the cell is tagged
+        hard, tags = Signal(BUCKETS), Signal()  # that object and do not tag; the cell is tagged
         framed, dropped, rest, goes_on = Signal(), Signal(), Signal(), Signal()
         dues = []
         contracts = [Signal(self._rate, name=f"contract{k}") for k in range(BUCKETS)]
-        with slot.only(self.arrives):
+        with slot.gate_when(self.arrives):
             for k, contract in enumerate(contracts):
                 m.d.comb += contract.eq(rates[k].read(self.vc, at=CONTRACT, to=f"rate_held{k}"))
-                with slot.only(contract.enabled):
+                with slot.gate_when(contract.enabled):
                     due = gcra(
                         m, slot, f"bucket{k}", self._sizes, now=self.now, started=state.started[k],
                         earliest=times[k].read(self.vc, at=CONTRACT, to=f"bucket_held{k}"),
@@ -175,7 +176,7 @@ class Policer(wiring.Component):
             times[k].write(self.vc, due.after, slot.later(uses, f"used{k}"))
         tagged = slot.store("tagged_cells", 32, self._vcs, block=True)
         before = Signal(32)
-        with slot.only(tags):
+        with slot.gate_when(tags):
             m.d.comb += before.eq(tagged.read(self.vc, at=COUNT, to="tagged_before"))
         tagged.write(self.vc, before + 1, slot.later(tagging, "counts_tagged"), clear=(self.clearing, self.clear, 0))
         m.d.comb += self.tagged.eq(tagged.peek(self.tagged_index))

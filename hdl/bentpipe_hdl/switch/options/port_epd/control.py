@@ -28,7 +28,8 @@ class PortEpd(Option):
         del vcs, cells
         return (
             Register(
-                "port_epd_threshold", 0x01B0, "queued for a port from which on EPD refuses frames to it; 0: never",
+                "port_epd_threshold", 0x01B0,
+                "cells queued for a port from which on EPD refuses frames to it; 0: never",
                 "rw", 16, ports, "cells",
             ),
         )  # fmt: skip

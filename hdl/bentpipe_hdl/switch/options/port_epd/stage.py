@@ -10,7 +10,8 @@ __all__ = ["PortEpd"]
 
 
 class PortEpd(Stage):
-    """Refuses a frame when its port's queue is at a threshold or above, of VCs whose EPD doesn't go by their own."""
+    """EPD by port: it refuses a frame when its port's queue is at a threshold or above, unless its VC's EPD has its
+    own."""
 
     reason = "epd"
 
@@ -19,6 +20,6 @@ class PortEpd(Stage):
 
     def decide(self, m, slot, cell):
         threshold = Signal(16, name="port_epd_threshold")
-        m.d.comb += threshold.eq(slot.settle(Array(self._thresholds)[cell.policy.port], "its_port_epd_threshold"))
+        m.d.comb += threshold.eq(slot.pipe(Array(self._thresholds)[cell.policy.port], "its_port_epd_threshold"))
         above = (threshold != 0) & (cell.port_cells >= threshold)
         return Verdict(cell.starts & cell.policy.epd & ~cell.policy.epd_own & above)

@@ -15,8 +15,11 @@ QueueLimitSize = Annotated[int, COUNT.within(1, 32768).counting("packets")]
 
 
 def frames_known(setup: Setup, what: str, ports: list[int]) -> Iterator[Fault]:
-    """Yield what refuses whole frames needs VCs whose frames are known, and of which something may be dropped: of a VC
-    with credits nothing is. Virtual paths are checked where they are; what ends one has no frames."""
+    """Yield the faults of an option that refuses whole frames, for VCs whose frames are unknown or are never dropped.
+
+    Cells of a VC with credits are not dropped. Virtual paths have checks of their own, and the VC that ends one has no
+    frames.
+    """
     key = what.lower()
     for port in ports:
         vcs = [vc for vc in setup.vcs if vc.out_port == port and not (vc.vpc or vc.ends_path)]

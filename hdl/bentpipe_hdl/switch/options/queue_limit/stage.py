@@ -10,7 +10,7 @@ __all__ = ["QueueLimit"]
 
 
 class QueueLimit(Stage):
-    """Refuses a frame when so many are queued for its port."""
+    """The queue limit: it refuses a frame when the limit of frames queued for its port is reached."""
 
     reason = "limit"
 
@@ -20,7 +20,7 @@ class QueueLimit(Stage):
 
     def decide(self, m, slot, cell):
         limit, refuses = Signal(16, name="queue_limit"), Signal(name="limit_refuses")
-        m.d.comb += limit.eq(slot.settle(Array(self._limits)[cell.policy.port], "its_queue_limit"))
+        m.d.comb += limit.eq(slot.pipe(Array(self._limits)[cell.policy.port], "its_queue_limit"))
         m.d.comb += refuses.eq((limit != 0) & (cell.port_frames >= limit))
         self.refuses = refuses
         return Verdict(cell.starts & refuses)

@@ -46,14 +46,14 @@ class ReactiveSettings(Settings):
         json_schema_extra=IN_RUN,
     )
     ceiling_bps: Annotated[int, RATE.within(UNIT_BPS, MAX_RATE_BPS)] = Field(
-        description="most, likewise", json_schema_extra=IN_RUN
+        description="greatest capacity, likewise", json_schema_extra=IN_RUN
     )
     initial_bps: Annotated[int, _RATE] | None = Field(default=None, description="initial capacity; default: the floor")
     low: Annotated[int, _LEVEL] = Field(
-        description="below so much in the port's queue capacity shrinks", json_schema_extra=IN_RUN
+        description="queue of the port below which the capacity shrinks", json_schema_extra=IN_RUN
     )
     high: Annotated[int, _LEVEL] = Field(
-        description="above so much it grows; between them it stays", json_schema_extra=IN_RUN
+        description="queue of the port above which the capacity grows; between both it stays", json_schema_extra=IN_RUN
     )
     counted: Counted = Field(
         default="octets", description="unit of `low` and `high`: octets of payload (48 a cell), cells, or packets"
@@ -69,12 +69,12 @@ class ReactiveSettings(Settings):
     )
     packet: Annotated[int, SIZE.within(1, 65535)] | None = Field(
         default=None,
-        description="rates, and thresholds in octets, are those of IP packets of so many octets, and so much more of "
-        "cells (LLC/SNAP, AAL5); without it they are of cells",
+        description="size of IP packets for which rates, and thresholds in octets, are meant; cells carry more "
+        "(LLC/SNAP, AAL5). Without it they are meant for cells",
     )
     average: Annotated[float, SHARE.within(2**-16, 1.0, name="weight")] = Field(
         default=1.0,
-        description="weight of the queue as it is in the average that is looked at; 1: no average",
+        description="weight of the present queue in its average, which is compared with the thresholds; 1: no average",
         json_schema_extra=IN_RUN,
     )
 
@@ -105,17 +105,18 @@ class ReactiveSettings(Settings):
 
     @property
     def cells_a_packet(self) -> int:
-        """Of a ``packet``: RFC 1483's LLC/SNAP header and AAL5's trailer have 8 octets each."""
+        """Return the number of cells of a ``packet``, with 8 octets of RFC 1483's LLC/SNAP header and 8 of AAL5's
+        trailer."""
         return -(-((self.packet or 0) + 16) // OCTETS_A_CELL)
 
     def units(self, rate_bps: int) -> int:
-        """A capacity as the hardware has it, in kb/s of cells."""
+        """Return a capacity as the hardware has it, in kb/s of cells."""
         if self.packet is None:
             return rate_bps // UNIT_BPS
         return round(Fraction(rate_bps * self.cells_a_packet * _CELL_OCTETS, self.packet * UNIT_BPS))
 
     def rate_bps(self, units: int) -> int:
-        """Return the inverse."""
+        """Return the rate in b/s of a capacity in units of the hardware; the inverse of :meth:`units`."""
         if self.packet is None:
             return units * UNIT_BPS
         return round(Fraction(units * UNIT_BPS * self.packet, self.cells_a_packet * _CELL_OCTETS))
@@ -127,7 +128,7 @@ class ReactiveSettings(Settings):
 
     @property
     def octets_a_cell(self) -> Fraction:
-        """What a queued cell counts in octets."""
+        """Return the number of octets for which a queued cell counts."""
         return Fraction(OCTETS_A_CELL) if self.packet is None else Fraction(self.packet, self.cells_a_packet)
 
     @property
@@ -156,26 +157,32 @@ class Reactive(Option):
         del vcs, cells
         return (
             Register(
-                "rate_control", 0x0300, "a controller sets the port's rate", "wo", 2, ports,
+                "rate_control", 0x0300, "control of a port's rate by its queue", "wo", 2, ports,
                 fields=(
-                    reg.Field("enabled", 0, text="it does; PERIOD holds for the port otherwise"),
+                    reg.Field("enabled", 0, text="the controller sets the rate; otherwise PERIOD does"),
                     reg.Field("packets", 1, text="thresholds count packets (last cells), not cells"),
                 ),
-                on_write="with ``enabled`` its capacity is RATE_INITIAL, and the first interval begins",
+                on_write="with ``enabled`` the capacity becomes RATE_INITIAL, and the first interval begins",
             ),
-            Register("rate_low", 0x0310, "below it capacity shrinks", "rw", 24, ports, "1/256"),
-            Register("rate_high", 0x0320, "above it capacity grows", "rw", 24, ports, "1/256"),
+            Register("rate_low", 0x0310, "queue below which the capacity shrinks", "rw", 24, ports, "1/256"),
+            Register("rate_high", 0x0320, "queue above which the capacity grows", "rw", 24, ports, "1/256"),
             Register("rate_up", 0x0330, "step up", "rw", CAPACITY_BITS, ports, "kb/s"),
             Register("rate_down", 0x0340, "step down", "rw", CAPACITY_BITS, ports, "kb/s"),
             Register("rate_floor", 0x0350, "least capacity", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_ceiling", 0x0360, "most", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_initial", 0x0370, "that it begins with", "rw", CAPACITY_BITS, ports, "kb/s"),
-            Register("rate_interval", 0x0380, "from one look at the queue to the next", "rw", 30, ports, "ticks"),
-            Register("rate_weight", 0x0390, "of the queue in its average, 1 to 65536", "rw", 17, ports, "1/65536"),
-            Register("rate_cell", 0x03A0, "a cell takes at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
-            Register("rate_capacity", 0x03C0, "of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
-            Register("port_cells", 0x03D0, "queued for the port", "ro", 17, ports, "cells"),
-            Register("port_frames", 0x03E0, "last cells of frames among them", "ro", 17, ports, "cells"),
+            Register("rate_ceiling", 0x0360, "greatest capacity", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register("rate_initial", 0x0370, "capacity at the begin", "rw", CAPACITY_BITS, ports, "kb/s"),
+            Register(
+                "rate_interval", 0x0380, "interval from one look at the queue to the next",
+                "rw", 30, ports, "ticks",
+            ),
+            Register(
+                "rate_weight", 0x0390, "weight of the queue in its average, 1 to 65536",
+                "rw", 17, ports, "1/65536",
+            ),
+            Register("rate_cell", 0x03A0, "period of cells at 1 kb/s", "wo", 40, ports, "ticks / 2**16"),
+            Register("rate_capacity", 0x03C0, "capacity of the port now", "ro", CAPACITY_BITS, ports, "kb/s"),
+            Register("port_cells", 0x03D0, "cells queued for the port", "ro", 17, ports, "cells"),
+            Register("port_frames", 0x03E0, "cells queued for the port that end a frame", "ro", 17, ports, "cells"),
         )  # fmt: skip
 
     def check(self, setup: Setup) -> Iterator[Fault]:

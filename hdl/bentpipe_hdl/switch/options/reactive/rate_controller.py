@@ -5,9 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, due_tick, earlier
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.port_rate_scheduler import PERIOD_BITS
 from bentpipe_hdl.switch.options.reactive.control import CAPACITY_BITS, LEVEL_FRACTION
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["TAKES", "RateController"]
 
@@ -15,7 +15,7 @@ TAKES = 4
 """Ticks from a look at a queue to the new capacity."""
 
 LEVEL_BITS, AVERAGE_FRACTION = 16, 16
-"""Of what is compared with the thresholds: cells or frames, and fraction bits of their average."""
+"""Width of a queue length, in cells or frames, that is compared with the thresholds; fraction bits of its average."""
 
 WEIGHT_BITS = 17
 
@@ -51,7 +51,7 @@ class RateController(wiring.Component):
     -------
     now : In
     period0 … : In
-        Ports' periods where they aren't reactive: ticks, 16 fraction bits.
+        Ports' periods where they are not reactive: ticks, 16 fraction bits.
     cell0 … : In
         Ticks that a cell takes at capacity 1, 16 fraction bits.
     low0, high0, up0, down0, floor0, ceiling0, initial0, interval0, weight0 … : In
@@ -64,7 +64,8 @@ class RateController(wiring.Component):
     serve, port : In
         A cell leaves this port now, and takes its line.
     periods0 … : Out
-        The port's period for a cell that leaves now, but for ``carry``, of the port that is served: 2**-16 ticks more.
+        The port's period for a cell that leaves now, except for ``carry``, of the port that is served: 2**-16 ticks
+        more.
     reactive, stalled : Out
         A bit a port.
     changes : Out
@@ -76,7 +77,7 @@ class RateController(wiring.Component):
         When it has something to do, or ``NEVER``. Narrow: ``now`` while any port is reactive.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, count_bits: int):
+    def __init__(self, slot: TickSchedule, *, ports: int, count_bits: int):
         self._slot, self._ports = slot, ports
         port = range(max(ports, 2))
         level = LEVEL_BITS + LEVEL_FRACTION
@@ -109,7 +110,7 @@ class RateController(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the queues, the ports' turns."""
+        """Connect the registers, the queues, and the ports as they are served."""
         index, control, written = csr.table("rate_control")
         m.d.comb += [
             self.now.eq(path.now),
@@ -149,20 +150,20 @@ class RateController(wiring.Component):
         wanted, asked = Signal(ports), Signal()
         acts = Signal()
         m.d.comb += acts.eq(self.reactive.any() & ~_before(now, self.due))
-        with slot.only(acts):
-            late = [slot.settle(~_before(now, look), f"look_late{p}") for p, look in enumerate(looks)]
+        with slot.gate_when(acts):
+            late = [slot.pipe(~_before(now, look), f"look_late{p}") for p, look in enumerate(looks)]
             for p in range(ports):
                 m.d.comb += wanted[p].eq(self.reactive[p] & (restarts[p] | late[p]))
         first = Signal.like(self.port)
         for p in reversed(range(ports)):
             with m.If(wanted[p]):
                 m.d.comb += first.eq(p)
-        port = slot.settle(first, "look_port")
-        m.d.comb += asked.eq(slot.settle(wanted.any() & ~busy, "look_asked"))
-        starts = slot.settle(restarts.bit_select(port, 1), "look_starts")
+        port = slot.pipe(first, "look_port")
+        m.d.comb += asked.eq(slot.pipe(wanted.any() & ~busy, "look_asked"))
+        starts = slot.pipe(restarts.bit_select(port, 1), "look_starts")
 
         def of(name):
-            return slot.settle(Array(getattr(self, name))[port], f"its_{name}")
+            return slot.pipe(Array(getattr(self, name))[port], f"its_{name}")
 
         look, applies = Signal(), Signal()
         written = self._written(m, slot)
@@ -172,26 +173,26 @@ class RateController(wiring.Component):
             with m.If(busy & ~_before(now, done_at)), m.If(~(self.control_en & (self.control_port == its_port))):
                 m.d.comb += applies.eq(1)
         capacity, average, following = Signal(CAPACITY_BITS), Signal(LEVEL_BITS + AVERAGE_FRACTION), Signal(TIME_BITS)
-        with slot.only(asked):
-            level = slot.settle(Mux(packets.bit_select(port, 1), of("frames"), of("cells")), "level")
-            before = slot.settle(averages[port], "average_before")
-            error = slot.settle(Cat(Const(0, AVERAGE_FRACTION), level) - before, "error")
-            change = slot.settle(error * of("weight"), "change")
-            now_average = slot.settle((before + (change >> AVERAGE_FRACTION))[: len(average)], "average_now")
+        with slot.gate_when(asked):
+            level = slot.pipe(Mux(packets.bit_select(port, 1), of("frames"), of("cells")), "level")
+            before = slot.pipe(averages[port], "average_before")
+            error = slot.pipe(Cat(Const(0, AVERAGE_FRACTION), level) - before, "error")
+            change = slot.pipe(error * of("weight"), "change")
+            now_average = slot.pipe((before + (change >> AVERAGE_FRACTION))[: len(average)], "average_now")
             shift = AVERAGE_FRACTION - LEVEL_FRACTION
-            above = slot.settle(now_average > (of("high") << shift), "above")
-            below = slot.settle(now_average < (of("low") << shift), "below")
-            was, floor, ceiling = slot.settle(capacities[port], "its_capacity"), of("floor"), of("ceiling")
-            more, less = slot.settle(was + of("up"), "more"), slot.settle(was - of("down"), "less")
-            wish = slot.settle(Mux(starts, of("initial"), Mux(above, more, Mux(below, less, was))), "wish")
-            new = slot.settle(Mux(wish > ceiling, ceiling, Mux(wish < floor, floor, wish)), "new_capacity")
+            above = slot.pipe(now_average > (of("high") << shift), "above")
+            below = slot.pipe(now_average < (of("low") << shift), "below")
+            was, floor, ceiling = slot.pipe(capacities[port], "its_capacity"), of("floor"), of("ceiling")
+            more, less = slot.pipe(was + of("up"), "more"), slot.pipe(was - of("down"), "less")
+            wish = slot.pipe(Mux(starts, of("initial"), Mux(above, more, Mux(below, less, was))), "wish")
+            new = slot.pipe(Mux(wish > ceiling, ceiling, Mux(wish < floor, floor, wish)), "new_capacity")
             interval = of("interval")
-            then = slot.settle((Mux(starts, now, slot.settle(looks[port], "its_look")) + interval)[:TIME_BITS], "then")
-            again = slot.settle((now + interval)[:TIME_BITS], "again")
+            then = slot.pipe((Mux(starts, now, slot.pipe(looks[port], "its_look")) + interval)[:TIME_BITS], "then")
+            again = slot.pipe((now + interval)[:TIME_BITS], "again")
             m.d.comb += [
                 capacity.eq(new),
                 average.eq(Mux(starts, 0, now_average)),
-                following.eq(Mux(slot.settle(_before(now, then), "then_comes"), then, again)),
+                following.eq(Mux(slot.pipe(_before(now, then), "then_comes"), then, again)),
             ]
         its_capacity = Signal(CAPACITY_BITS)
         with m.If(look):
@@ -217,7 +218,7 @@ class RateController(wiring.Component):
                 carried[its_port].eq(0),
             ]
 
-        # Control is written: the port begins anew, and a look at it that is under way counts no more
+        # Control is written: the port begins again, and a look at it that is under way counts no more
         initial, least, most = (
             Array(getattr(self, name))[self.control_port] for name in ("initial", "floor", "ceiling")
         )
@@ -228,15 +229,15 @@ class RateController(wiring.Component):
                 begins_with = Mux(initial > most, most, Mux(initial < least, least, initial))
                 m.d.sync += capacities[self.control_port].eq(begins_with)
 
-        # A cell leaves: what the division left over goes on with its port
+        # A cell leaves: what the division left over continues its port
         carries, counts = Signal(), Signal()
-        with slot.only(self.serve):
-            m.d.comb += counts.eq(slot.settle(self.reactive.bit_select(self.port, 1), "counts_held"))
-            total = slot.settle(carried[self.port] + rests[self.port], "carried_now")
-            its = slot.settle(capacities[self.port], "served_capacity")
-            m.d.comb += carries.eq(slot.settle((total >= its) & counts, "carries_held"))
+        with slot.gate_when(self.serve):
+            m.d.comb += counts.eq(slot.pipe(self.reactive.bit_select(self.port, 1), "counts_held"))
+            total = slot.pipe(carried[self.port] + rests[self.port], "carried_now")
+            its = slot.pipe(capacities[self.port], "served_capacity")
+            m.d.comb += carries.eq(slot.pipe((total >= its) & counts, "carries_held"))
         m.d.comb += self.carry.eq(carries)
-        left = slot.settle(Mux(carries, total - its, total)[:CAPACITY_BITS], "carried_on")
+        left = slot.pipe(Mux(carries, total - its, total)[:CAPACITY_BITS], "carried_on")
         with m.If(self.serve & counts), m.If(~applies | (its_port != self.port)):
             m.d.sync += carried[self.port].eq(left)
 
@@ -270,7 +271,7 @@ class RateController(wiring.Component):
             for p in range(ports):
                 at = Mux(restarts[p], (now + 1)[:TIME_BITS], looks[p])
                 sooner = Signal(TIME_BITS, name=f"soonest_look{p}")  # else each port would double the expression
-                with slot.only(acts):
+                with slot.gate_when(acts):
                     m.d.comb += sooner.eq(Mux(self.reactive[p], earlier(due_tick(at), soonest), soonest))
                 soonest = sooner
             with m.If(slot.commit & acts):
@@ -286,7 +287,10 @@ class RateController(wiring.Component):
         return m
 
     def _written(self, m, slot):
-        """Narrow: some control was written in this tick, so that what was looked up may be of another port."""
+        """Return whether a control was written in this tick (narrow).
+
+        Then the looked-up values may be of another port.
+        """
         written = Signal()
         if not slot.wide:
             with m.If(self.control_en):
@@ -296,7 +300,7 @@ class RateController(wiring.Component):
         return written
 
     def _divide(self, m, look, applies, cell, capacity):
-        """``cell / capacity`` and what is left, when they are to be kept."""
+        """Return ``cell / capacity`` and the remainder, if they are to be kept."""
         del look
         quotient, rest = Signal(PERIOD_BITS), Signal(CAPACITY_BITS)
         with m.If(applies):
@@ -304,7 +308,8 @@ class RateController(wiring.Component):
         return quotient, rest
 
     def _divide_by_bits(self, m, look, applies, cell, capacity):
-        """Return the same, a bit of the quotient in each clock behind a look: 40 of the 50 clocks that it may take."""
+        """Return the same as :meth:`_divide`, a bit of the quotient in each clock after a look: 40 of the 50
+        available clocks."""
         del applies
         number, rest, left = Signal(PERIOD_BITS), Signal(CAPACITY_BITS), Signal(range(PERIOD_BITS + 1))
         shifted = Cat(number[-1], rest)

@@ -41,7 +41,7 @@ TOTAL_FRACTION: Final = 8
 """Fraction bits of sums of averages."""
 
 TYPICAL_OCTETS: Final = 500
-"""Of a packet of typical size, as in ns-2 (``mean_pktsize_``)."""
+"""Octets of a packet of typical size, as in ns-2 (``mean_pktsize_``)."""
 
 _FRAMES: Final = NUMBER.within(0.0, 32768.0, name="frames")
 
@@ -50,7 +50,7 @@ class RedSettings(Settings):
     """Random early detection of a port (Floyd and Jacobson 1993), on frames, as in ns-2."""
 
     low: Annotated[float, _FRAMES] = Field(default=5.0, description="average below which no frame is refused, frames")
-    high: Annotated[float, _FRAMES] = Field(default=15.0, description="average from which on each is")
+    high: Annotated[float, _FRAMES] = Field(default=15.0, description="average from which on each frame is refused")
     weight: Annotated[float, SHARE.within(1e-5, 1.0, name="weight")] = Field(
         default=0.002, description="weight of the queue in its average at each arriving frame"
     )
@@ -59,7 +59,7 @@ class RedSettings(Settings):
     )
     wait: bool = Field(
         default=True,
-        description="a refused frame and the next are at least 1/p frames apart; `false`: any number up to 1/p",
+        description="spacing of refused frames: at least 1/p frames; `false`: any number up to 1/p",
     )
     packet_time_ps: Annotated[int, TIME.within("1 us", "10 s")] | None = Field(
         default=None,
@@ -132,41 +132,51 @@ class Red(Option):
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del vcs, cells
         return (
-            Register("red_enabled", 0x0100, "a bit a port: RED", width=ports),
-            Register("red_waits", 0x0101, "a bit a port: refused frames are 1/p apart at least", width=ports),
+            Register("red_enabled", 0x0100, "ports with RED, a bit for each", width=ports),
+            Register(
+                "red_waits", 0x0101, "ports at which refused frames are at least 1/p apart, a bit for each",
+                width=ports,
+            ),
             Register(
                 "red_levels", 0x0120, "thresholds of a port", "wo", 64, ports,
                 fields=(
                     reg.Field("low", 0, 32, "average below which no frame is refused", "frames / 2**16"),
-                    reg.Field("high", 32, 32, "average from which on each is", "frames / 2**16"),
+                    reg.Field("high", 32, 32, "average from which on each frame is refused", "frames / 2**16"),
                 ),
             ),
             Register(
-                "red_weights", 0x0140, "of a port's average and probability", "wo", 2 * PROBABILITY_BITS + 1, ports,
+                "red_weights", 0x0140, "weights of a port's average and probability",
+                "wo", 2 * PROBABILITY_BITS + 1, ports,
                 fields=(
-                    reg.Field("keep", 0, PROBABILITY_BITS, "what the average keeps of itself with a frame", "2**-24"),
-                    reg.Field("slope", PROBABILITY_BITS, PROBABILITY_BITS + 1, "of the probability", "2**-24 a frame"),
+                    reg.Field("keep", 0, PROBABILITY_BITS, "share of the average that remains with a frame", "2**-24"),
+                    reg.Field(
+                        "slope", PROBABILITY_BITS, PROBABILITY_BITS + 1, "slope of the probability",
+                        "2**-24 a frame",
+                    ),
                 ),
             ),
             Register(
-                "red_idle", 0x0160, "how a port's average decays while it is idle", "wo", 64, ports,
+                "red_idle", 0x0160, "decay of a port's average while the port is idle", "wo", 64, ports,
                 fields=(
-                    reg.Field("rate", 0, 32, "typical packets", "2**-32 a tick"),
-                    reg.Field("decay", 32, 32, "how often one halves the average", "2**-24"),
+                    reg.Field("rate", 0, 32, "rate of typical packets", "2**-32 a tick"),
+                    reg.Field("decay", 32, 32, "halvings of the average by a typical packet", "2**-24"),
                 ),
             ),
             Register("red_seed", 0x0180, "state of a port's generator, not 0", "wo", 64, ports),
             Register(
-                "red_average", 0x01A0, "RED's average of a port; at 32 bits, after an idle time, a tick late", "ro", 32,
+                "red_average", 0x01A0, "average of a port; at 32 bits, after an idle time, a tick late", "ro", 32,
                 ports, "frames / 2**16",
             ),
             Register("red_judged", 0x01D0, "frames that found a cell queued for the port", "ro", 32, ports, "frames"),
-            Register("red_refused", 0x01E0, "those of them that were refused", "ro", 32, ports, "frames"),
+            Register("red_refused", 0x01E0, "frames refused among those", "ro", 32, ports, "frames"),
             Register(
-                "red_total", 0x01F0, "sum of the averages with which they were judged, low word", "ro", 32, ports,
+                "red_total", 0x01F0, "sum of the averages at these frames, low word", "ro", 32, ports,
                 "frames / 2**8",
             ),
-            Register("red_total_high", 0xD4000, "high word of that", "ro", 16, ports, "frames * 2**24"),
+            Register(
+                "red_total_high", 0xD4000, "sum of the averages at these frames, high word",
+                "ro", 16, ports, "frames * 2**24",
+            ),
         )  # fmt: skip
 
     def configure(self, csr: Registers, setup: Setup) -> None:

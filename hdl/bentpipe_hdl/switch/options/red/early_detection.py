@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import TIME_BITS
 from bentpipe_hdl.link.gap import xorshift
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.admission import Stage, Verdict
 from bentpipe_hdl.switch.options.queue_limit.stage import QueueLimit
 from bentpipe_hdl.switch.options.red.control import (
@@ -16,23 +15,24 @@ from bentpipe_hdl.switch.options.red.control import (
     RATE_FRACTION,
     TOTAL_FRACTION,
 )
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["EarlyDetection", "RandomEarlyDetection"]
 
 COUNT_BITS = 16
-"""Of frames queued for a port."""
+"""Width of the number of frames queued for a port."""
 
 AVERAGE_FRACTION = 20
 AVERAGE_BITS = COUNT_BITS + AVERAGE_FRACTION
 
 SINCE_BITS = 24
-"""Of the count of frames since the last one that was refused; it saturates."""
+"""Width of the count of frames since the last refused one; the count saturates."""
 
 IDLE_BITS = 32
-"""Of the time for which a port was idle, in ticks: 12 minutes. More counts as this."""
+"""Width of the idle time of a port in ticks, up to 12 minutes; the time saturates."""
 
 TOTAL_BITS = 48
-"""Of a sum of averages."""
+"""Width of a sum of averages."""
 
 ONE = 1 << PROBABILITY_BITS
 
@@ -42,7 +42,7 @@ _POWERS = [round(ONE * 2 ** (-i / _STEP)) for i in range(_STEP + 1)]
 """Powers of 1/2, between which is interpolated: to 1e-6 of them."""
 
 PORT = 9
-"""Narrow: the clock from which the port of the cell that comes is there."""
+"""Narrow: the clock from which the port of the cell that arrives is there."""
 
 DECAYED = 8
 """Narrow: the clock from which an average after an idle time is there."""
@@ -92,12 +92,12 @@ class RandomEarlyDetection(wiring.Component):
     the exact one, with ``spread`` the largest difference of queue and average.
 
     On the narrow datapath the verdicts on the frame that may come next are made during a tick, before its port is
-    known: for the port to which the last cell came, and for that from which the last one left. Settings that are
+    known: for the port to which the last cell arrived, and for that from which the last one left. Settings that are
     written while frames are queued there hold from the port's next cell on.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     ports, count_bits : int
         Ports, and bits of the counts of what is queued for each, 16 at most.
 
@@ -127,7 +127,7 @@ class RandomEarlyDetection(wiring.Component):
         averages with which they were judged, with 8 fraction bits, modulo 2**48.
     """
 
-    def __init__(self, slot: Slot, *, ports: int, count_bits: int = COUNT_BITS):
+    def __init__(self, slot: TickSchedule, *, ports: int, count_bits: int = COUNT_BITS):
         self._slot, self._ports = slot, ports
         port = range(max(ports, 2))
         super().__init__(
@@ -165,7 +165,7 @@ class RandomEarlyDetection(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """Its registers, the queues, what comes and goes."""
+        """Connect the registers, the queues, arrivals and departures."""
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(count) for one, count in zip(self.cells, path.core.port_queues.cells, strict=True)),
@@ -220,7 +220,10 @@ class RandomEarlyDetection(wiring.Component):
     # What both datapaths do
 
     def _judged(self, m, counts, *, above, over, hit, average, draw, idle, keeps):
-        """A frame begins: whether it is refused, and what becomes of count and average, unless that ``keeps``."""
+        """Decide whether a frame that begins is refused, and update count and average.
+
+        The average does not change if ``keeps``.
+        """
         port, limited = self.port, self.limited
         inside = Signal()
         refused = Signal()
@@ -258,7 +261,8 @@ class RandomEarlyDetection(wiring.Component):
         self._draws.write(self.seed_port, self.seed, self.seed_en)
 
     def _idle_since(self, m, counts, idle):
-        """The port's last cell leaves, or a frame ends its idle time."""
+        """Record the start of a port's idle time, as its last cell leaves; a frame that ends the idle time restarts
+        it."""
         left = Signal()
         with m.If(self.dequeue):
             m.d.comb += left.eq(Array(self.cells)[self.out_port] == 1)
@@ -269,15 +273,14 @@ class RandomEarlyDetection(wiring.Component):
         self._since.write(self.port, self.now, counts & idle)
 
     def _elapsed(self, since):
-        """Return the time in ticks since then, at most what fits."""
+        """Return the time in ticks since then, limited to the width of the result."""
         elapsed = (self.now - since)[:TIME_BITS]
         return Mux(elapsed[IDLE_BITS:].any(), Const(-1, IDLE_BITS), elapsed[:IDLE_BITS])
 
     def _decayed(self, m, slot, average, elapsed, settings):
-        """Return the average after an idle time and the frame that ends it. Narrow: ``DECAYED`` clocks after the last
-        of these, which stay from the commit on."""
+        """Return the average after an idle time and the frame that ends it, ``DECAYED`` clocks later (narrow)."""
         packets = slot.product(elapsed, settings.rate, "idle_packets", since=0)[RATE_FRACTION:][:IDLE_BITS]
-        packets = slot.settle((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
+        packets = slot.pipe((packets + 1)[:IDLE_BITS], "idle_packets_and_one")
         decay = settings.decay
         halvings = Signal(IDLE_BITS + len(decay))
         m.d.comb += halvings.eq(slot.product(packets, decay, "halvings"))
@@ -289,16 +292,16 @@ class RandomEarlyDetection(wiring.Component):
         read = powers.read_port(domain="comb")
         m.d.comb += read.addr.eq(fraction[low_bits:])
         # Twice: the first may become the register of a block memory's address
-        entry = slot.settle(slot.settle(read.data, "power_read"), "power_entry")
+        entry = slot.pipe(slot.pipe(read.data, "power_read"), "power_entry")
         entry = data.View(layout, entry)
-        halvings = slot.settle(halvings, "halvings_held")
-        fall = slot.settle((entry.fall * halvings[:low_bits]) >> low_bits, "power_fall")
+        halvings = slot.pipe(halvings, "halvings_held")
+        fall = slot.pipe((entry.fall * halvings[:low_bits]) >> low_bits, "power_fall")
         power = Signal(PROBABILITY_BITS + 1)
-        m.d.comb += power.eq(slot.settle(entry.power, "power_above") - fall)
-        product = slot.settle(slot.product(average, power, "decayed"), "decayed_held")
+        m.d.comb += power.eq(slot.pipe(entry.power, "power_above") - fall)
+        product = slot.pipe(slot.product(average, power, "decayed"), "decayed_held")
         shift, none = halvings[DECAY_FRACTION : DECAY_FRACTION + 6], halvings[DECAY_FRACTION + 6 :].any()
         half = 1 << (PROBABILITY_BITS - 1)
-        decayed, shifted = Signal(AVERAGE_BITS), slot.settle(product >> shift, "decayed_shifted")
+        decayed, shifted = Signal(AVERAGE_BITS), slot.pipe(product >> shift, "decayed_shifted")
         with m.If(~none):
             m.d.comb += decayed.eq((shifted + half) >> PROBABILITY_BITS)
         return decayed
@@ -319,12 +322,15 @@ class RandomEarlyDetection(wiring.Component):
 
     @staticmethod
     def _in_frames(level):
-        """A threshold as an average."""
+        """Return a threshold in the format of the average."""
         return Cat(Const(0, AVERAGE_FRACTION - LEVEL_FRACTION), level)
 
     @staticmethod
     def _spread(share, waits):
-        """Of ``count * p``: whether the frame is refused surely; whether it may be; and by what ``p`` is divided."""
+        """Return three values made of ``share``, which is ``count * p``.
+
+        They are: the frame is certainly refused; the frame may be refused; and the divisor of ``p``.
+        """
         sure = Mux(waits, share >= 2 * ONE, share >= ONE)
         may = ~waits | (share >= ONE)
         return sure, may, (Mux(waits, 2 * ONE, ONE) - share)[: PROBABILITY_BITS + 2]
@@ -375,7 +381,7 @@ class RandomEarlyDetection(wiring.Component):
         self._judged(m, counts, above=above, over=over, hit=hit, average=average, draw=draw, idle=idle, keeps=Const(0))
         self._idle_since(m, counts, idle)
 
-    # The narrow datapath: in turns, for the port to which a cell came last and that from which one left last
+    # The narrow datapath: in turns, for the port to which a cell arrived last and that from which one left last
 
     def _narrow(self, m, slot, counts):
         came, left = Signal.like(self.port), Signal.like(self.port)
@@ -385,7 +391,7 @@ class RandomEarlyDetection(wiring.Component):
             m.d.sync += left.eq(self.out_port)
 
         def turn(name, clock):
-            return slot.turns(name, {clock: came, clock + 1: left})
+            return slot.time_share(name, {clock: came, clock + 1: left})
 
         def kept(name, shape, value, clock, since=PORT):
             """Return the value of each port, as it was when the port had its turn in ``clock`` or the one after."""
@@ -401,12 +407,12 @@ class RandomEarlyDetection(wiring.Component):
         # A frame that ends an idle time: the average is made in the next tick. Its port has one frame at most until
         # then, and no verdict needs it
         owed, elapsed, late, settings = Signal(), Signal(IDLE_BITS), Signal(IDLE_BITS), Signal(Idle)
-        idle = slot.settle(Array(self.cells)[self.port] == 0, "idle_held")
+        idle = slot.pipe(Array(self.cells)[self.port] == 0, "idle_held")
         m.d.comb += late.eq(self._elapsed(self._since.read(self.port, at=PORT, to="idle_since")))
         its_settings = self._idles.read(self.port, at=PORT, to="idle_settings")
         with m.If(counts):
             m.d.sync += [owed.eq(idle), elapsed.eq(late), settings.eq(its_settings)]
-        before = slot.settle(self._averages[came], "average_before")
+        before = slot.pipe(self._averages[came], "average_before")
         decayed = self._decayed(m, slot, before, elapsed, settings)
         with m.If(slot.clock(DECAYED + 1) & owed):
             m.d.sync += self._averages[came].eq(decayed)
@@ -414,10 +420,10 @@ class RandomEarlyDetection(wiring.Component):
         # The next average, and how far it is above the lower threshold
         port = turn("port_now", 0)
         weights = data.View(Weights, self._weights.read(port))
-        difference = slot.settle(self._difference(self._averages[port], Array(self.frames)[port]), "difference")
-        of_idle = slot.settle(self._difference(decayed, Array(self.frames)[came]), "difference_of_idle")
-        difference = slot.turns("difference_now", {1: difference, DECAYED + 1: of_idle})
-        frames, after = slot.settle(Array(self.frames)[port], "frames_now"), 2
+        difference = slot.pipe(self._difference(self._averages[port], Array(self.frames)[port]), "difference")
+        of_idle = slot.pipe(self._difference(decayed, Array(self.frames)[came]), "difference_of_idle")
+        difference = slot.time_share("difference_now", {1: difference, DECAYED + 1: of_idle})
+        frames, after = slot.pipe(Array(self.frames)[port], "frames_now"), 2
         base = self._and_half(frames)
         average = self._rounded(slot.product(difference, weights.keep, "next", plus=base))
         averages = kept("next_average", AVERAGE_BITS, average, after, DECAYED + 3)
@@ -426,26 +432,26 @@ class RandomEarlyDetection(wiring.Component):
         levels = data.View(Levels, self._levels.read(port))
         base = base - Cat(Const(0, PROBABILITY_BITS), self._in_frames(levels.low))
         gap = slot.product(difference, weights.keep, "gap", plus=base)[PROBABILITY_BITS:]
-        gap = slot.settle(gap[: AVERAGE_BITS + 1], "gap")
+        gap = slot.pipe(gap[: AVERAGE_BITS + 1], "gap")
 
         # The verdict with it
-        several = slot.settle(slot.settle(frames > 1, "several_now"), "several_then")
+        several = slot.pipe(slot.pipe(frames > 1, "several_now"), "several_then")
         above = kept("above", 1, several & ~gap[AVERAGE_BITS], after + 1)
-        high = slot.settle(slot.settle(self._in_frames(levels.high), "high_now"), "high_then")
-        over = kept("over", 1, slot.settle(average, "average_held") >= high, after + 1)
-        slope = slot.settle(slot.settle(weights.slope, "slope_now"), "slope_then")
+        high = slot.pipe(slot.pipe(self._in_frames(levels.high), "high_now"), "high_then")
+        over = kept("over", 1, slot.pipe(average, "average_held") >= high, after + 1)
+        slope = slot.pipe(slot.pipe(weights.slope, "slope_now"), "slope_then")
         p = slot.product(gap[:AVERAGE_BITS], slope, "rise") >> AVERAGE_FRACTION
-        p = slot.settle(p[: PROBABILITY_BITS + 1], "p")
-        count = slot.settle(self._counts[turn("port_counted", after + 2)], "count_now")
+        p = slot.pipe(p[: PROBABILITY_BITS + 1], "p")
+        count = slot.pipe(self._counts[turn("port_counted", after + 2)], "count_now")
         share = slot.product(count, p, "share")
-        waits = slot.settle(self.waits.bit_select(turn("port_waits", after + 3), 1), "waits_now")
-        rest = slot.settle(self._spread(share, waits)[2], "rest")
-        share, waits = slot.settle(share, "share_held"), slot.settle(waits, "waits_then")
+        waits = slot.pipe(self.waits.bit_select(turn("port_waits", after + 3), 1), "waits_now")
+        rest = slot.pipe(self._spread(share, waits)[2], "rest")
+        share, waits = slot.pipe(share, "share_held"), slot.pipe(waits, "waits_then")
         sure, may, _ = self._spread(share, waits)
-        sure, may = slot.settle(sure, "sure"), slot.settle(may, "may")
+        sure, may = slot.pipe(sure, "sure"), slot.pipe(may, "may")
         for k in range(3):
-            p = slot.settle(p, f"p{k}")
-        draw = slot.turns(
+            p = slot.pipe(p, f"p{k}")
+        draw = slot.time_share(
             "draw", {after + 5: self._draws.read(came, at=0, to="draw_of_came"),
                      after + 6: self._draws.read(left, at=1, to="draw_of_left")}
         )  # fmt: skip

@@ -55,15 +55,15 @@ class Shape(Option):
         del cells, ports
         return (
             Register(
-                "shape_limit", 0x90000, "L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
+                "shape_limit", 0x90000, "limit L of bucket ``index % 2`` of VC ``index // 2``", "wo", 48, 2 * vcs,
                 "ticks / 2**16",
             ),
             Register(
                 "shape_rate", 0x94000, "bucket ``index % 2`` of VC ``index // 2``: peak rate, sustained rate", "wo", 41,
                 2 * vcs,
                 fields=(
-                    reg.Field("increment", 0, 40, "I", "ticks / 2**16"),
-                    reg.Field("enabled", 40, text="the bucket is there"),
+                    reg.Field("increment", 0, 40, "increment I", "ticks / 2**16"),
+                    reg.Field("enabled", 40, text="the bucket exists"),
                 ),
             ),
         )  # fmt: skip

@@ -1,38 +1,39 @@
-"""Shaping at a switch's output: a VC's cell doesn't go before its contract lets it (I.371; TM 4.1)."""
+"""Shaping at a switch's output: a VC's cell does not go before its contract lets it (I.371; TM 4.1)."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_hdl.cell import NEVER, TIME_BITS, due_tick
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.port_rate_scheduler import earliest_due, is_before
 from bentpipe_hdl.switch.core.vc_table import DEPARTURE
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.traffic.gcra import Sizes, gcra
 
 __all__ = ["BUCKETS", "Shaper"]
 
 BUCKETS = 2
-"""Of a VC: of its peak rate and of its sustained one."""
+"""Buckets of a VC: one for its peak rate, one for its sustained rate."""
 
 
 def _rate_layout(sizes):
-    """I of a bucket, and whether it is there: an entry of the table ``shape_rate``."""
+    """Return the layout of an entry of the table ``shape_rate``: a bucket's increment I, and whether the bucket is
+    used."""
     return data.StructLayout({"increment": sizes.increment, "enabled": 1})
 
 
 class Shaper(wiring.Component):
-    """Holds back a VC's next cell until both of its buckets, GCRA(I, L) each, let it go.
+    """The shaper: it holds back a VC's next cell until both of its buckets, GCRA(I, L) each, permit it.
 
     A VC with cells is in its port's round as ever. In its turn it is asked when its next cell may go; if that is later,
     it goes to the end of the round without a cell. A port all of whose VCs have been asked so, one after the other,
     sleeps until the first of them may send, or until another VC joins its round; a port that asks goes behind those
-    that don't. So a cell goes in the first tick in which it conforms if its VC is alone at its port, and if not, at
+    that do not. So a cell goes in the first tick in which it conforms if its VC is alone at its port, and if not, at
     most as many ticks later as the port's round has VCs, and other ports send.
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
     sizes : Sizes
         With ticks of 48 bits.
@@ -43,12 +44,12 @@ class Shaper(wiring.Component):
         Writes I, or L, of bucket ``index % 2`` of VC ``index // 2``.
     now : In
     serve, port, vc : In
-        A port has its turn now, which, and the VC whose turn it is there; narrow: the VC is there from clock
+        A port has its turn now, which, and the VC whose turn it is there; narrow: the VC is valid from clock
         ``DEPARTURE`` on.
     gone : In
         The VC is there no more: its cells are not held.
     held : Out
-        The VC's cell may not go yet. Narrow: there from clock ``DEPARTURE + 3`` on.
+        The VC's cell may not go yet. Narrow: valid from clock ``DEPARTURE + 3`` on.
     members, stays : In
         How many VCs are in the round of ``port``; the VC stays in it after its turn, if it is held.
     sent : In
@@ -67,7 +68,7 @@ class Shaper(wiring.Component):
         After reset: entry ``clear`` of a table is to be cleared.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int, sizes: Sizes = Sizes()):  # noqa: B008  # it is frozen
         self._slot, self._vcs, self._ports, self._sizes = slot, vcs, ports, sizes
         self._rate = _rate_layout(sizes)
         self._bucket = data.StructLayout({"time": sizes.time, "started": 1})
@@ -102,7 +103,7 @@ class Shaper(wiring.Component):
         )
 
     def attach(self, m, csr, path, joins):
-        """Its tables, the ports' turns, what ``joins`` rounds."""
+        """Connect the tables, the ports as they are served, and the ports whose round a VC ``joins``."""
         m.d.comb += [
             Cat(self.rate_index, self.rate, self.rate_en).eq(Cat(csr.table("shape_rate"))),
             Cat(self.limit_index, self.limit, self.limit_en).eq(Cat(csr.table("shape_limit"))),
@@ -143,9 +144,9 @@ class Shaper(wiring.Component):
             limits.write(self.limit_index[1:], self.limit, self.limit_en & (self.limit_index[0] == k))
             rate, bucket, new = Signal(self._rate), Signal(self._bucket), Signal(self._bucket)
             whole = Signal(TIME_BITS, name=f"first_tick{k}")
-            with slot.only(self.serve):
+            with slot.gate_when(self.serve):
                 m.d.comb += rate.eq(rates.read(self.vc, at=DEPARTURE, to=f"shape_rate{k}"))
-                with slot.only(rate.enabled):
+                with slot.gate_when(rate.enabled):
                     m.d.comb += bucket.eq(buckets.read(self.vc, at=DEPARTURE, to=f"shape_bucket{k}"))
                     due = gcra(
                         m, slot, f"shape{k}", sizes, now=self.now, earliest=bucket.time, started=bucket.started,
@@ -162,31 +163,31 @@ class Shaper(wiring.Component):
                 m.d.comb += uses.eq(rate.enabled)
             slot.with_commit(uses)
             buckets.write(self.vc, new, uses, clear=clear)
-            first.append(slot.settle(whole, f"first_tick_held{k}"))
+            first.append(slot.pipe(whole, f"first_tick_held{k}"))
         held, until = Signal(), Signal(TIME_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += [
                 held.eq(early.any() & ~self.gone),
                 until.eq(Mux(early[0] & ~(early[1] & is_before(first[0], first[1])), first[0], first[1])),
             ]
         m.d.comb += self.held.eq(held)
-        return held, slot.settle(until, "until_held")
+        return held, slot.pipe(until, "until_held")
 
     def _sleep(self, m, slot, held, until):
-        """Ports that wait for their VCs."""
+        """Let ports sleep until one of their VCs may send."""
         now, ports = self.now, self._ports
         run = Array(Signal(range(self._vcs + 1), name=f"run{p}") for p in range(ports))  # VCs asked in vain
         soonest = Array(Signal(TIME_BITS, name=f"soonest{p}") for p in range(ports))  # when the first of them may
         wake = [Signal(TIME_BITS, name=f"wake{p}") for p in range(ports)]
         turns, all_asked, sleeps = Signal(), Signal(), Signal()
         soon = Signal(TIME_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             known = self.searching.bit_select(self.port, 1) & is_before(soonest[self.port], until)
             m.d.comb += [
                 soon.eq(Mux(known, soonest[self.port], until)),
                 all_asked.eq(run[self.port] + 1 >= self.members),
             ]
-        soon = slot.settle(soon, "soon_held")
+        soon = slot.pipe(soon, "soon_held")
         with m.If(self.serve), m.If(held & self.stays):
             m.d.comb += [turns.eq(1), sleeps.eq(all_asked & is_before((now + 1)[:TIME_BITS], soon))]
         slot.with_commit(turns)

@@ -48,7 +48,7 @@ class VirtualClocks(Option):
         del cells, ports
         return (
             Register(
-                "service_period", 0xA4000, "by which a VC's virtual clock goes on with each cell", "wo", PERIOD_BITS,
+                "service_period", 0xA4000, "advance of a VC's virtual clock with each cell", "wo", PERIOD_BITS,
                 vcs, "ticks / 2**16",
             ),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whose turn is next at a port: the VC whose virtual clock is least."""
+"""The virtual-clock scheduler: of a port's VCs, the one with the least virtual clock sends next."""
 
 from functools import reduce
 from operator import or_
@@ -8,10 +8,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from bentpipe_hdl.cell import FRACTION_BITS, TIME_BITS
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.round_robin import round_members
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE
 from bentpipe_hdl.switch.options.virtual_clock.control import AHEAD_BITS, PERIOD_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["VirtualClock"]
 
@@ -28,7 +28,8 @@ SINGLY = 6
 
 
 class VirtualClock(wiring.Component):
-    """Serves the VC with the least virtual clock (Zhang, SIGCOMM 1990), stamped as cells come to the heads of queues.
+    """The virtual clock: the VC with the least clock is served (Zhang, SIGCOMM 1990); clocks advance as cells become
+    first.
 
     Whenever a VC has a new first cell, its clock becomes ``max(clock, now) + period``: when it begins to have cells,
     and when a cell leaves and there are more. A clock that is ``2**AHEAD_BITS`` ticks ahead gets no further ahead. Of
@@ -44,7 +45,7 @@ class VirtualClock(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, rejoin, rejoin_port, changes, begins, still_busy
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`; the VC that is served stays at
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`; the VC that is served stays at
         its port, whatever ``rejoin_port`` is.
     now : In
     period_vc, period, period_en : In
@@ -53,7 +54,7 @@ class VirtualClock(wiring.Component):
         After reset: entry ``clear`` of all tables is to be cleared.
     """
 
-    def __init__(self, slot: Slot, *, vcs: int, ports: int):
+    def __init__(self, slot: TickSchedule, *, vcs: int, ports: int):
         self._slot, self._vcs, self._ports = slot, vcs, ports
         self.levels = (vcs - 1).bit_length()
         self._port_bits = (ports - 1).bit_length()
@@ -73,7 +74,7 @@ class VirtualClock(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it needs besides."""
+        """Connect the service periods, the present tick, and the clearing after reset."""
         index, period, written = csr.table("service_period")
         m.d.comb += [
             self.now.eq(path.now),
@@ -95,12 +96,12 @@ class VirtualClock(wiring.Component):
 
         served, joining = Signal(self.Entry), Signal(self.Entry)
         root, kept = Signal(self.Entry), Signal(KEY_BITS)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += [root.eq(roots[self.port]), self.vc.eq(root.vc)]
             period = periods.read(self.vc, at=DEPARTURE, to="served_period")
-            key = self._stamped(m, slot, "served", slot.settle(root.key, "served_clock"), period)
+            key = self._stamped(m, slot, "served", slot.pipe(root.key, "served_clock"), period)
             m.d.comb += [served.key.eq(key), served.vc.eq(self.vc), served.valid.eq(self.rejoin)]
-        with slot.only(self.join):
+        with slot.gate_when(self.join):
             m.d.comb += kept.eq(clocks.read(self.join_vc, at=ARRIVAL, to="joining_clock"))
             period = periods.read(self.join_vc, at=ARRIVAL, to="joining_period")
             key = self._stamped(m, slot, "joining", kept, period)
@@ -119,7 +120,7 @@ class VirtualClock(wiring.Component):
         )
         beside = []
         for name, strobe, at, vc, port, _ in ways:
-            with slot.only(strobe):
+            with slot.gate_when(strobe):
                 beside.append([
                     store.read(self._node(vc, port, k) ^ 1, at=at, to=f"{name}_beside{k}")
                     for k, store in enumerate(nodes, 1)
@@ -147,11 +148,11 @@ class VirtualClock(wiring.Component):
         return m
 
     def _node(self, vc, port, level):
-        """Return the address of the node of a level on the way of a VC's leaf."""
+        """Return the address of the node of a level on the path from a VC's leaf to the root."""
         return Cat(vc[self.levels - level :], port[: self._port_bits])
 
     def _stamped(self, m, slot, name, clock, period):
-        """The clock after its VC has a new first cell."""
+        """Return the next clock of a VC, for a new first cell of its queue."""
         ahead, base = Signal(KEY_BITS, name=f"{name}_ahead"), Signal(KEY_BITS, name=f"{name}_base")
         now = Cat(Const(0, FRACTION_BITS), self.now)
         m.d.comb += [ahead.eq(clock - now), base.eq(clock)]
@@ -159,10 +160,13 @@ class VirtualClock(wiring.Component):
             m.d.comb += base.eq(now)
         with m.Elif(ahead[FRACTION_BITS + AHEAD_BITS :].any()):
             m.d.comb += base.eq(now + (1 << (FRACTION_BITS + AHEAD_BITS)))
-        return slot.settle((slot.settle(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
+        return slot.pipe((slot.pipe(base, f"{name}_from") + period)[:KEY_BITS], f"{name}_stamp")
 
     def _winner(self, current, opponent, right):
-        """Of two nodes: the lesser clock, of equal ones the left one's. ``right``: the current one is to the right."""
+        """Return the node with the lesser clock; of equal clocks, the left node's.
+
+        ``right``: the current node is on the right.
+        """
         less = Mux(right, (current.key - opponent.key)[KEY_BITS - 1], ~(opponent.key - current.key)[KEY_BITS - 1])
         stays = current.valid & (~opponent.valid | less)
         return Mux(stays, current.as_value(), opponent.as_value())
@@ -192,7 +196,7 @@ class VirtualClock(wiring.Component):
             m.d.sync += [root.eq(0) for root in self.roots]
 
     def _stays(self, current, opponent, right):
-        """As :meth:`_winner` has it whether the current one wins, by one subtraction."""
+        """Return whether :meth:`_winner` chooses the current node, computed by one subtraction."""
         less = ~(Cat(Const(0, 1), opponent.key) - Cat(right, current.key))[KEY_BITS]
         return current.valid & (~opponent.valid | less)
 

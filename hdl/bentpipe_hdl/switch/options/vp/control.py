@@ -13,16 +13,16 @@ from bentpipe_hdl.switch.options.base import Fault, Option, Setup
 __all__ = ["MOST_PATHS", "OPTIONS", "VirtualPaths", "paths_of"]
 
 MOST_PATHS: Final = 256
-"""That pass a switch at most: its second look-up has place for no more."""
+"""Virtual paths through a switch at most: its second look-up table has no more entries."""
 
 
 def paths_of(vcs: int) -> int:
-    """Return how many virtual path connections a switch that is built for so many VCs may have among them."""
+    """Return the most virtual path connections among the VCs of a switch that is built for so many VCs."""
     return min(vcs, MOST_PATHS)
 
 
 class VirtualPaths(Option):
-    """Virtual path connections: what comes with their VPI goes on with another, and with the VCI that it has."""
+    """Virtual path connections: what comes with their VPI continues another, and with the VCI that it has."""
 
     name = "vp"
     bit = 15
@@ -63,7 +63,7 @@ class VirtualPaths(Option):
 
 
 def _frames(vc: Any, setup: Setup) -> str:
-    """Return what it is to have that goes by frames; "": nothing."""
+    """Return a text about a setting of a path that would need frames; "" if there is none."""
     settings, port = vc.settings, setup.ports[vc.out_port].settings
     if settings.policy not in (None, "tail"):
         return f"policy '{settings.policy}' discards frames"

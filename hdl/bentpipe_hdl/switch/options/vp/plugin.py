@@ -21,14 +21,17 @@ class VirtualPaths(Plugin):
         )  # fmt: skip
 
     def find(self, m, cell):
-        """A cell made in the switch counts as one of a path: its maker knows the VCI, or it is 0."""
+        """Find the virtual path of a cell.
+
+        A cell made in the switch counts as one of a path: its maker knows the VCI, or it is 0.
+        """
         found, vc = self._lookup.find(cell.header, cell.port)
         made_here = 0 if cell.inside is None else cell.inside
-        m.d.comb += cell.in_path.eq(cell.core.build.slot.settle(found & ~cell.found, "found_path") | made_here)
+        m.d.comb += cell.in_path.eq(cell.core.build.slot.pipe(found & ~cell.found, "found_path") | made_here)
         cell.found, cell.found_vc = cell.found | found, Mux(cell.found, cell.found_vc, vc)
 
     def check(self, m, cell):
-        """OAM cells of a path have VCI 3 or 4 (F4 flows), and keep their PTI, too."""
+        """Let OAM cells of a path (F4 flows, VCI 3 or 4) pass as such, with their PTI unchanged."""
         manages, queued_pti = Signal(name="manages"), Signal(3, name="queued_pti")
         with m.If(cell.in_path):
             m.d.comb += manages.eq((cell.header.vci == 3) | (cell.header.vci == 4))

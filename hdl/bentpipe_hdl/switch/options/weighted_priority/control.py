@@ -19,7 +19,7 @@ MOST_WEIGHT: Final = (1 << WEIGHT_BITS) - 1
 
 
 def _weight(setup: Setup, vc: Any) -> int:
-    """Of a VC, where its port goes by weights."""
+    """Return the weight of a VC: 1 unless its port schedules by weights."""
     return vc.settings.weight if scheduler_of(setup, vc.out_port) == "weighted" else 1
 
 
@@ -34,7 +34,9 @@ class Fifo(Option):
 
     def registers(self, *, vcs: int, cells: int, ports: int) -> tuple[Register, ...]:
         del vcs, cells
-        return (Register("fifo", 0xA0000, "a bit a port: cells leave as they came", width=ports),)
+        return (
+            Register("fifo", 0xA0000, "ports that send cells in the order of arrival, a bit for each", width=ports),
+        )
 
     def configure(self, csr: Registers, setup: Setup) -> None:
         csr.fifo = sum((scheduler_of(setup, port) == "fifo") << port for port in range(len(setup.ports)))
@@ -53,10 +55,13 @@ class Shares(Option):
         del cells, ports
         return (
             Register(
-                "share", 0xA1000, "what a VC has of its port", "wo", WEIGHT_BITS + (PRIORITIES - 1).bit_length(), vcs,
+                "share", 0xA1000, "share of a VC in its port", "wo", WEIGHT_BITS + (PRIORITIES - 1).bit_length(), vcs,
                 fields=(
-                    reg.Field("weight", 0, WEIGHT_BITS, "that it sends in a turn; 0 is 1", "cells"),
-                    reg.Field("priority", WEIGHT_BITS, (PRIORITIES - 1).bit_length(), "the higher is served first"),
+                    reg.Field("weight", 0, WEIGHT_BITS, "cells that the VC sends in a turn; 0 is 1", "cells"),
+                    reg.Field(
+                        "priority", WEIGHT_BITS, (PRIORITIES - 1).bit_length(),
+                        "priority; the higher one is served first",
+                    ),
                 ),
             ),
         )  # fmt: skip

@@ -1,13 +1,13 @@
-"""Whose turn is next at a port: FIFO, weighted round robin and strict priority, over lists of turns."""
+"""The scheduler for FIFO, weighted round robin and strict priority, over lists of entries by port and priority."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_hdl.slot import Slot
 from bentpipe_hdl.switch.core.round_robin import round_members
 from bentpipe_hdl.switch.core.vc_table import ARRIVAL, DEPARTURE
 from bentpipe_hdl.switch.options.weighted_priority.control import PRIORITIES, WEIGHT_BITS
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["Share", "WeightedPriorityScheduler"]
 
@@ -29,7 +29,7 @@ class WeightedPriorityScheduler(wiring.Component):
 
     Parameters
     ----------
-    slot : Slot
+    slot : TickSchedule
     vcs, ports : int
     at : int
         Narrow: the clock in which the first turn is read.
@@ -43,25 +43,33 @@ class WeightedPriorityScheduler(wiring.Component):
     Members
     -------
     busy, port, vc, serve, join, join_vc, join_port, changes, begins, still_busy
-        As of :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`.
+        As for :class:`~bentpipe_hdl.switch.core.round_robin.RoundRobin`.
     rejoin, rejoin_port : In
         The VC that is served has cells beyond the one that leaves. If it was a cell's turn, that changes nothing.
     fifo : In
         A bit a port: it is a FIFO port. This and the following only with ``places``.
     queued, empty, cell : In
         A cell of ``join_vc`` is queued now; it had none (``join`` is both); its place in the buffer. Narrow: ``empty``
-        is there from clock 9 on.
+        is valid from clock 9 on.
     kept, new_kept : In, Out
         What is kept of that VC (a :class:`~bentpipe_hdl.switch.core.vc_table.VcField`
         of the row that is written when a cell is queued).
     joins_at : Out
-        The port of the list that is joined; ``join_port`` where it isn't kept.
+        The port of the list that is joined; ``join_port`` where it is not kept.
     share_vc, share, share_en : In
         Software writes a VC's weight and priority. Only with ``weighted`` or ``priorities``.
     """
 
     def __init__(
-        self, slot: Slot, *, vcs: int, ports: int, at: int, places: int = 0, weighted: bool = False, priorities: int = 1
+        self,
+        slot: TickSchedule,
+        *,
+        vcs: int,
+        ports: int,
+        at: int,
+        places: int = 0,
+        weighted: bool = False,
+        priorities: int = 1,
     ):
         self._slot, self._vcs, self._ports, self._at = slot, vcs, ports, at
         self._places, self._weighted, self._priorities = places, weighted, priorities
@@ -84,10 +92,10 @@ class WeightedPriorityScheduler(wiring.Component):
         )
 
     def attach(self, m, csr, path):
-        """What it needs besides."""
+        """Connect the scheduler's registers, and the arriving cell's key in the FIFO."""
         if self._places:
             arrival = path.core.vc_table.a_arrival
-            with path.core.build.slot.only(path.arriving.arrival):
+            with path.core.build.slot.gate_when(path.arriving.arrival):
                 m.d.comb += self.empty.eq(path.arriving.queue_empty)
             m.d.comb += [
                 self.fifo.eq(csr.setting("fifo")),
@@ -129,9 +137,9 @@ class WeightedPriorityScheduler(wiring.Component):
         for k in range(1, priorities):
             with m.If(levels[k]):
                 m.d.comb += level.eq(k)
-        here = slot.settle(list_of(self.port, level), "here")
+        here = slot.pipe(list_of(self.port, level), "here")
         now, after = Signal(turn), Signal(turn)
-        with slot.only(self.serve):
+        with slot.gate_when(self.serve):
             m.d.comb += now.eq(first[here])
             m.d.comb += after.eq(follows.read(now, at=self._at, to="following"))
             if self._places:
@@ -140,7 +148,7 @@ class WeightedPriorityScheduler(wiring.Component):
                 )
                 m.d.comb += self.vc.eq(cell_vcs.read(now, at=self._at, to="next_vc"))
             else:
-                m.d.comb += self.vc.eq(slot.settle(now, "next_vc"))
+                m.d.comb += self.vc.eq(slot.pipe(now, "next_vc"))
         # What joins, and to which lists?
         goes_on, join, joining = 1, Signal(), Signal(turn)
         m.d.comb += [join.eq(self.join), joining.eq(self.join_vc)]
@@ -148,16 +156,16 @@ class WeightedPriorityScheduler(wiring.Component):
         if self._weighted or priorities > 1:
             self.shares = shares = slot.store("shares", Share, self._vcs)
             shares.write(self.share_vc, self.share, self.share_en)
-            with slot.only(self.join):
+            with slot.gate_when(self.join):
                 m.d.comb += join_level.eq(shares.read(self.join_vc, at=ARRIVAL, to="joining_share").priority)
-            with slot.only(self.serve):
+            with slot.gate_when(self.serve):
                 share = shares.read(self.vc, at=DEPARTURE, to="served_share")
                 m.d.comb += [again_level.eq(share.priority), weight.eq(share.weight)]
         m.d.comb += self.joins_at.eq(self.join_port)
         to_level = Signal.like(join_level)
         m.d.comb += to_level.eq(join_level)
         if self._places:
-            goes_on = slot.settle(now < self._vcs, "is_of_vc")
+            goes_on = slot.pipe(now < self._vcs, "is_of_vc")
             by_cell = Signal()
             m.d.comb += [
                 self.new_kept.eq(self.kept),
@@ -176,26 +184,26 @@ class WeightedPriorityScheduler(wiring.Component):
             with m.If(by_cell):
                 m.d.comb += joining.eq(self._vcs + self.cell)
             cell_vcs.write(joining, self.join_vc, join & by_cell)
-        join_to = slot.settle(list_of(self.joins_at, to_level), "join_to")
-        again_to = slot.settle(list_of(self.rejoin_port, again_level), "again_to")
+        join_to = slot.pipe(list_of(self.joins_at, to_level), "join_to")
+        again_to = slot.pipe(list_of(self.rejoin_port, again_level), "again_to")
 
         # A VC that has sent less than its weight keeps its turn; else the turn is over, and if it has cells it gets
         # another
         again, keeps, over, moves = Signal(), Signal(), Signal(), Signal()
-        alone = slot.settle(now == last[here], "alone")
+        alone = slot.pipe(now == last[here], "alone")
         with m.If(self.serve):
             m.d.comb += again.eq(self.rejoin & goes_on)
         if self._weighted:
             self.sent = sent = Array(Signal(WEIGHT_BITS, name=f"sent{k}") for k in range(count))  # in its first turn
-            less, stays = slot.settle(sent[here] + 1 < weight, "less"), slot.settle(again_to == here, "stays")
+            less, stays = slot.pipe(sent[here] + 1 < weight, "less"), slot.pipe(again_to == here, "stays")
             with m.If(self.serve):
                 m.d.comb += keeps.eq(again & less & stays)
                 m.d.sync += sent[here].eq(Mux(keeps, sent[here] + 1, 0))
         m.d.comb += [over.eq(self.serve & ~keeps), moves.eq(again & ~keeps)]
 
         # Of the lists that they go to: whether it has others, now that the turn is over
-        again_here = slot.settle((again_to == here) & alone, "again_here")
-        again_listed = slot.settle(bit(listed, again_to), "again_listed")
+        again_here = slot.pipe((again_to == here) & alone, "again_here")
+        again_listed = slot.pipe(bit(listed, again_to), "again_listed")
         join_others, again_others = Signal(), Signal()
         with m.If(join):
             m.d.comb += join_others.eq(bit(listed, join_to) & ~(over & alone & (join_to == here)))

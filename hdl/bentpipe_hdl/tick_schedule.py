@@ -1,16 +1,16 @@
-"""What happens inside a tick, for both datapath widths in one description.
+"""The schedule inside a tick, written once for both datapath widths.
 
-The control of a node is written once: a chain of look-ups, a decision, and a commit that writes every register
-and memory. On the wide datapath a tick is one clock: look-ups are combinational reads, and the commit is the
-tick's clock edge. On the narrow datapath a tick has 13 clocks or more: inputs are held in registers, memories
-are read through registers, the chain settles clock by clock, and one strobe late in the tick commits. Since a tick's
-work ends before the next tick starts, nothing needs forwarding, and both widths take the same decisions.
+The control of a node is written once: a chain of look-ups, a decision, and a commit that writes every register and
+memory. On the wide datapath a tick is one clock: look-ups are combinational reads, and the commit is the tick's clock
+edge. On the narrow datapath a tick has 13 clocks or more: inputs are held in registers, memories are read through
+registers, the chain settles clock by clock, and one strobe late in the tick commits. A tick's work ends before the next
+tick starts, so nothing needs forwarding, and both widths take the same decisions.
 
-**From which clock a value is there** is not counted by hand: a register that is written in commits holds from clock 0
-of a tick, what is made of several values from the last of theirs, :meth:`Slot.settle` adds a clock, and a read of a
-memory says when its address is taken. :meth:`Slot.checked` works that out for a whole node, and also up to which clock
-a value lasts that the commit replaces. A value that is used before it is there, or behind the commit that replaces it,
-and two reads of a memory's port in one clock, are errors of elaboration.
+**The clock from which a value is valid** is computed. A register that is written in commits is valid from clock 0 of a
+tick. A value made of several others is valid from the last of their clocks on. :meth:`TickSchedule.pipe` adds a clock,
+and a read of a memory names the clock that takes its address. :meth:`TickSchedule.checked` computes this for a whole
+node, and the last clock of each value that the commit replaces. Elaboration raises an error if a value is used before
+it is valid or after the commit that replaces it, or if one port of a memory is read twice in a clock.
 """
 
 from contextlib import nullcontext
@@ -21,10 +21,10 @@ from amaranth.lib import memory
 from .cell import CLOCKS_A_TICK, WIDE
 from .clocks import ClockError, Clocks
 
-__all__ = ["ClockError", "Slot", "Store"]
+__all__ = ["ClockError", "Store", "TickSchedule"]
 
 FACTOR_BITS = 18
-"""Of the factors of a device's multiplier."""
+"""Width of the factors of a device's multiplier."""
 
 SHALLOW = 32
 """Rows up to which synthesis chooses between memories of LUTs and block memories by their cost. An ECP5 has one block
@@ -50,13 +50,13 @@ class Store:
         slot.m.submodules[name] = self._memory
 
     def read(self, addr, *, at=None, to=None):
-        """Data at ``addr``: in the same clock (wide), later (narrow).
+        """Return the data at ``addr``: in the same clock (wide), or later (narrow).
 
         Parameters
         ----------
         addr : Value
         at : int, optional
-            Narrow: the clock of the tick in which the address is taken. The data is there from the second clock after
+            Narrow: the clock of the tick in which the address is taken. The data is valid from the second clock after
             it to the end of the tick. Reads with ``at`` share a port, each in a clock of its own. Without ``at`` the
             read has a port to itself and follows its address, a clock later.
         to : str
@@ -88,7 +88,7 @@ class Store:
         return held
 
     def _read_port(self):
-        """``(addr, data)`` of another port."""
+        """Return ``(addr, data)`` of another port."""
         if self._slot.wide or not self._apart:
             port = self._memory.read_port(domain="comb" if self._slot.wide else "sync")
             return port.addr, port.data
@@ -100,8 +100,10 @@ class Store:
         return port.addr, data
 
     def peek(self, addr):
-        """Data at ``addr`` for what is no part of the tick's chain, like a register's reader: at any time, through a
-        port to itself, in the same clock (wide), in the next (narrow)."""
+        """Return the data at ``addr`` for a user outside the tick's chain, such as the reader of a register.
+
+        The read may be at any time, through a port of its own: in the same clock (wide), or the next one (narrow).
+        """
         data = self.read(addr)
         self._slot.clocks.holds(data, 0)
         return data
@@ -141,7 +143,7 @@ class Store:
                 ]
 
 
-class Slot:
+class TickSchedule:
     """The clocks of a tick.
 
     Parameters
@@ -179,31 +181,30 @@ class Slot:
             self.clocks.commit = commit
 
     def clock(self, k):
-        """High in clock ``k`` of a tick, 0 to 12. Narrow only."""
+        """Return a strobe that is high in clock ``k`` of a tick, 0 to 12. Narrow only."""
         return self._strobes[k]
 
     def with_commit(self, *strobes):
-        """These are high in the commit's clock alone: what is taken while they are, is taken then."""
+        """Declare strobes that are high in the commit's clock alone: values that they enable are taken then."""
         if not self.wide:
             for strobe in strobes:
                 self.clocks.strobe(strobe, self._commit)
 
     def later(self, strobe, name):
-        """A ``strobe`` of the commit, a clock after it (narrow); itself (wide)."""
-        later = self.settle(strobe, name)
+        """Return a ``strobe`` of the commit a clock later (narrow), or the strobe itself (wide)."""
+        later = self.pipe(strobe, name)
         if not self.wide:
             self.clocks.strobe(later, self._commit + 1)
         return later
 
     def within(self, m):
-        """Return the same slot, for what a part of the node builds in its own module."""
-        part = object.__new__(Slot)
+        """Return the same slot for a part of the node that builds its own module."""
+        part = object.__new__(TickSchedule)
         part.__dict__.update(self.__dict__, m=m)
         return part
 
     def checked(self, m):
-        """Return the node's module, to be returned by its ``elaborate``, once every value in it is known to be there
-        when it is used.
+        """Return the node's module, for its ``elaborate``, after the check that every value is valid when it is used.
 
         Raises
         ------
@@ -217,16 +218,32 @@ class Slot:
         return fragment
 
     def store(self, name, shape, depth, init=(), *, block=False, apart=False, whole=False, bounded=False):
-        """A :class:`Store`; ``block``: in block memories if it has more than :data:`SHALLOW` rows; ``apart``: no
-        address is written in a clock in which it is read, and it is an error if the reads' clocks tell otherwise;
-        ``whole``: its rows mostly move as a whole, and the simulation doesn't take them apart; ``bounded``: a row
-        beyond the last one is never written, so that the simulation need not compare; proved in ``tb/formal``."""
+        """Make a :class:`Store`.
+
+        Parameters
+        ----------
+        name : str
+        shape : ShapeLike
+        depth : int
+            Rows.
+        init : sequence
+        block : bool
+            It is in block memories if it has more than :data:`SHALLOW` rows.
+        apart : bool
+            No address is written in a clock in which it is read. Elaboration raises an error if the clocks of the reads
+            differ from that.
+        whole : bool
+            Its rows mostly move as a whole; the native engine does not split them.
+        bounded : bool
+            No row beyond the last one is ever written (proved in ``tb/formal``), so the native engine need not compare.
+        """
         return Store(self, name, shape, depth, init, block, apart, whole, bounded)
 
     def hold(self, value, strobe, name, since=2):
-        """``value`` as of the last clock with ``strobe``, from the next clock on (narrow); ``value`` (wide).
+        """Return ``value`` as in the last clock with ``strobe``, from the next clock on (narrow), or ``value`` (wide).
 
-        ``since`` is the clock from which it is there: 2 for what comes with a cell's header."""
+        ``since`` is the clock from which it is valid: 2 for a value that arrives with a cell's header.
+        """
         if self.wide:
             return value
         held = Signal.like(value, name=name)
@@ -235,15 +252,21 @@ class Slot:
         self.clocks.holds(held, since)
         return held
 
-    def only(self, strobe):
-        """``with slot.only(strobe):`` what is assigned in it is wanted only while ``strobe`` is high. On the wide
-        datapath it is 0 otherwise, so that a clock without the strobe does none of its work; on the narrow one it is
-        always there, as its stages need the clocks before the strobe."""
+    def gate_when(self, strobe):
+        """Make a context (``with slot.gate_when(strobe):``) whose assigned values are used only while ``strobe`` is
+        high.
+
+        On the wide datapath they are 0 otherwise, so that a clock without the strobe does none of their work. On the
+        narrow one they are always assigned, as their stages need the clocks before the strobe.
+        """
         return self.m.If(strobe) if self.wide else nullcontext()
 
-    def turns(self, name, values):
-        """Narrow: one value after the other, for logic that all share. ``values`` are by clock: each is there in its
-        clock, the first in all others, too. What the logic makes of one is to be kept (:meth:`keep`) in time."""
+    def time_share(self, name, values):
+        """Share logic between several values, one after the other (narrow).
+
+        ``values`` are by clock: each is selected in its clock, the first also in all other clocks. The result for each
+        has to be kept in time (:meth:`keep`).
+        """
         shared = Signal.like(next(iter(values.values())), name=name)
         for k, (clock, value) in enumerate(values.items()):
             with self.m.If(self.clock(clock)) if k else nullcontext():
@@ -253,7 +276,7 @@ class Slot:
         return shared
 
     def keep(self, value, at, name):
-        """Narrow: ``value`` as it is in clock ``at``, to the end of the tick."""
+        """Return ``value`` as it is in clock ``at``, held to the end of the tick (narrow)."""
         kept = Signal.like(value, name=name)
         with self.m.If(self.clock(at)):
             self.m.d.sync += kept.eq(value)
@@ -262,27 +285,32 @@ class Slot:
         return kept
 
     def product(self, a, b, name, *, plus=None, since=None):
-        """``a * b + plus``, of which ``b`` is unsigned. Narrow: there a clock later, as a sum of products that a
-        multiplier of the device makes each, which are held; as often as not the sum is to be settled in its turn.
-        ``since`` as of :meth:`settle`, of what is held."""
+        """Return ``a * b + plus``, of which ``b`` is unsigned.
+
+        Narrow: it is valid a clock later, as a sum of products that are each made by a multiplier of the device and
+        held. The sum often needs to be settled itself. ``since`` is as for :meth:`pipe`, for the held products.
+        """
         if self.wide:
             return a * b if plus is None else a * b + plus
         a, b = Value.cast(a), Value.cast(b)
         if a.shape().signed:
             plus = (0 if plus is None else plus) - (Mux(a[-1], b, 0) << len(a) - 1)
             a = a[:-1]
-        rows = [] if plus is None else [self.settle(plus, f"{name}_plus", since)]
+        rows = [] if plus is None else [self.pipe(plus, f"{name}_plus", since)]
         for i in range(0, len(a), FACTOR_BITS):
             for k in range(0, len(b), FACTOR_BITS):
                 piece = a[i : i + FACTOR_BITS] * b[k : k + FACTOR_BITS]
-                rows.append(self.settle(piece, f"{name}_piece{i}_{k}", since) << i + k)
+                rows.append(self.pipe(piece, f"{name}_piece{i}_{k}", since) << i + k)
         while len(rows) > 1:  # of adders as few as can be behind each other
             rows = [*(x + y for x, y in zip(rows[::2], rows[1::2], strict=False)), *rows[len(rows) & ~1 :]]
         return rows[0]
 
-    def settle(self, value, name, since=None):
-        """A stage of the chain: a register on the narrow datapath, nothing on the wide. ``since``: the clock from which
-        it is there, where that is sooner than seems: of what is written in commits alone, clock 0."""
+    def pipe(self, value, name, since=None):
+        """Return the value a pipeline stage later: from a register on the narrow datapath, unchanged on the wide one.
+
+        ``since`` is the clock from which the value is valid, if that is earlier than computed. It is 0 for values that
+        only commits write.
+        """
         if self.wide:
             return value
         staged = Signal.like(value, name=name)
