@@ -14,7 +14,7 @@ __all__ = ["Lookup"]
 class Lookup:
     """Two memories, each read at one place for a header: any set of ``entries`` VPI/VCI of all ports fits.
 
-    TickSchedule ``s`` of memory ``k`` is for keys (port<<28 | VPI<<16 | VCI) with ``key * LOOKUP_MULTIPLIERk`` modulo
+    Place ``s`` of memory ``k`` is for keys (port<<28 | VPI<<16 | VCI) with ``key * LOOKUP_MULTIPLIERk`` modulo
     2**32 having ``s`` in its upper bits (:func:`lookup_table`). Writing table or multipliers touches no other state of
     a VC.
 

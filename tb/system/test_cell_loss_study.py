@@ -20,7 +20,9 @@ def commands():
     text = (ROOT / "docs" / "cell-loss.md").read_text()
     block = re.search(r"```console\n(.*?)```", text, re.DOTALL)
     assert block is not None
-    found = [line.removeprefix("$ bentpipe ") for line in block[1].splitlines()]
+    lines = block[1].splitlines()
+    assert lines[0] == "$ cp examples/cell-loss.toml ."
+    found = [line.removeprefix("$ bentpipe ") for line in lines[1:]]
     for long, short in SHORTER:
         found = [line.replace(long, short) for line in found]
     return found

@@ -12,7 +12,7 @@ from bentpipe_hdl.adapters import AxiStreamSignature, AxiStreamToCells, check_ce
 from bentpipe_hdl.arrival import Arrival
 from bentpipe_hdl.cell import CLOCKS_A_TICK, NARROW, WORDS_A_CELL, TimeSignature
 from bentpipe_hdl.registers import check_vcs
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["MOST_CELLS", "Aal5Reassembler", "Aal5Segmenter", "PduSink", "PduSource"]
 
@@ -284,7 +284,7 @@ class Aal5Reassembler(wiring.Component):
 
     def elaborate(self, platform):
         m, time = Module(), TimeSignature().create()
-        slot = Slot(m, time, NARROW, commit=11)
+        slot = TickSchedule(m, time, NARROW, commit=11)
         m.submodules.entry = entry = AxiStreamToCells(ports=self.vcs)
         m.submodules.reassembler = rx = Reassembler(slot, width=NARROW, vcs=self.vcs)
         wiring.connect(m, wiring.flipped(self.i), entry.i)

@@ -10,7 +10,7 @@ from bentpipe_hdl.hec import HecReceiver, hec
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.registers import RegisterMap, check_vcs
-from bentpipe_hdl.slot import Slot
+from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.switch.options.police.control import OPTIONS
 from bentpipe_hdl.switch.options.police.policer import CONTRACT, POLICED, Policer
 
@@ -89,7 +89,7 @@ class _Turn:
     def __init__(self, m, component, width, commit):
         self._wide = width == WIDE
         self.time = time = TimeSignature().create()
-        self.slot = Slot(m, time, width, commit=commit)
+        self.slot = TickSchedule(m, time, width, commit=commit)
         left = Signal(range(CLOCKS_A_TICK))
         ready = left == 0
         m.d.comb += [component.ready.eq(ready), time.tick.eq(component.valid & ready)]
