@@ -30,6 +30,7 @@ def test_every_example_is_tested_and_listed():
         "cell-loss.toml",
         "fade-lab.toml",
         "fade_lab.py",
+        "litex_soc.py",
         "loss-bursts.toml",
         "own_core.py",
         "own_network.py",

@@ -86,7 +86,7 @@ def test_the_ratio_is_that_of_the_best_and_its_spread_that_of_turns() -> None:
     turns.ours, turns.theirs = [0.2, 0.3, 0.24], [0.1, 0.2, 0.08]
     assert turns.ratio == pytest.approx(2.5)
     assert turns.ratios == pytest.approx([1.5, 2, 3])
-    assert "ratio 2.50 (in turns 1.50 to 3.00)" in str(turns)
+    assert "The ratio is 2.50 (in turns 1.50 to 3.00)" in str(turns)
 
 
 def test_without_ns3_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
