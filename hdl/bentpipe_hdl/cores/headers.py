@@ -10,9 +10,9 @@ from bentpipe_hdl.hec import HecReceiver, hec
 from bentpipe_hdl.lookup import Lookup
 from bentpipe_hdl.lookup_table import lookup_registers
 from bentpipe_hdl.registers import RegisterMap, check_vcs
-from bentpipe_hdl.tick_schedule import TickSchedule
 from bentpipe_hdl.switch.options.police.control import OPTIONS
 from bentpipe_hdl.switch.options.police.policer import CONTRACT, POLICED, Policer
+from bentpipe_hdl.tick_schedule import TickSchedule
 
 __all__ = ["GcraPolicer", "HeaderErrorControl", "HeaderLookup"]
 
