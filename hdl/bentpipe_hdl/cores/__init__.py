@@ -25,7 +25,7 @@ class Core:
     place : str
         ``module:class`` of its component, below ``bentpipe_hdl``.
     title : str
-        What it is, in a few words.
+        A short description, for lists.
     node : str
         Its kind, if it is a node of a network: then its parameters are that node's shape.
     defaults : dict of str to int

@@ -235,7 +235,7 @@ _UNDER_WAY = 3 * WORDS_A_CELL
 
 
 class Aal5Reassembler(wiring.Component):
-    """Makes PDUs of the cells of several VCs, each with a verdict that tells what went wrong.
+    """Reassembles the cells of several VCs into PDUs, and gives a verdict with each: correct, or the error.
 
     A cell's VC is the number in ``tdest`` of its packet: that of a port, or what a look-up (core ``lookup``) found.
     After reset it is busy for ``8 * vcs`` clocks. OAM and RM cells are counted and dropped, cells with ``tuser``

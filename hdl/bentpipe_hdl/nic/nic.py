@@ -94,8 +94,8 @@ class Nic(wiring.Component):
     Counters wrap at 2**32. After reset the tables are cleared for ``8 * vcs`` clocks (``idle`` is low), cells and posts
     have to wait.
 
-    Handshake: cells have no back-pressure; a cell in a tick each way. A post is held until ``post_taken``; ``fetch``
-    has to be answered. What is received has to be taken at once.
+    Handshake: cells have no back-pressure; a cell in a tick each way. Hold a post until ``post_taken``. Answer
+    each ``fetch``. Take received words at once: they are there for one clock.
 
     Latency: in ticks. A cell decided on in tick T goes out in tick T+1. A received cell is at ``rx_*`` a clock after
     it came at 416 bits, each of its words 14 clocks after at 32.

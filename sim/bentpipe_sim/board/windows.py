@@ -77,8 +77,9 @@ class Plan:
             raise ValueError(f"a board has {HOST_PORT - 1} nodes at most, not {len(self.nodes)}")
         if len(self.wires) != self.faces or self.faces > 255:
             raise ValueError(f"{self.faces} faces, of at most 255, have a wire each, and there are {len(self.wires)}")
-        if not set(self.sdram) <= set(range(self.faces)):
-            raise ValueError(f"faces are 0 to {self.faces - 1}, and not {max(self.sdram)}")
+        for face in self.sdram:
+            if not 0 <= face < self.faces or self.sdram.count(face) > 1:
+                raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
         if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
             raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
 

@@ -281,7 +281,7 @@ class ApplicationSpec:
     check : callable
         What is wrong with settings that are each right.
     protocols : tuple of str
-        What it runs over; the first is that of a flow that does not say.
+        Transport protocols of the application; the first one is the default of a flow.
     takes : tuple of str
         Those of :data:`~bentpipe.apps.registry.COMMON` that it has. A size is refused where it is not taken, a duration
         means nothing.

@@ -185,9 +185,9 @@ def against_published(side: Side) -> list[dict[str, Any]]:
     """Return a row for each published figure of the experiments that have run: measured, predicted, ours with its
     interval, the error of ours and of the authors' own prediction. Of a withheld one, ours.
 
-    What is published of several trials (``over``) is compared with the same of ours: their best, their standard
-    deviation. One run is one trial: where the average of the same trials is published, the best has no error then. A
-    row whose runs were shortened, unfinished or failed has no errors.
+    A figure that was published for several trials (``over``), such as the best or the standard deviation, is compared
+    with the same figure of our runs. One run is one trial: where the average of the same trials is published, the best
+    has no error then. A row whose runs were shortened, unfinished or failed has no errors.
     """
     rows = [row for group in side.groups for row in _of_group(group)]
     for same in side.over_cases:

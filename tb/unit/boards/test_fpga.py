@@ -56,6 +56,25 @@ def test_a_top_has_its_boards_pins_and_clock(board):
     assert board.plan in PLANS
 
 
+def test_long_wires_are_in_the_sdram_of_a_board_that_has_one():
+    nodes = (Shape.of("link"), Shape.of("link"), Shape.of("link"))
+    plan = Plan(nodes, (sizes.LONG, 1 << 17, 1 << 18))
+    assert sizes.with_sdram(plan, BOARD).sdram == (1, 2)
+    assert sizes.with_sdram(plan, board_named("ecpix5-85f")) is plan
+    too_long = Plan(nodes, (1 << 18, 1 << 18, 1 << 18))
+    assert sizes.with_sdram(too_long, BOARD).sdram == (0, 1), "as many as there is room for"
+    assert sizes.with_sdram(Plan(nodes, (16, 16, 16)), BOARD).sdram == ()
+
+
+def test_a_board_without_sdram_refuses_wires_in_it():
+    plan = replace(TINY, sdram=(0,))
+    with pytest.raises(FpgaError, match="ecpix5-85f: has no SDRAM that can hold wires"):
+        Builder(board_named("ecpix5-85f"), plan, 75_000_000, Path())._elaborate()
+    rtlil, constraints = Builder(BOARD, plan, BOARD.clock_hz, Path())._elaborate()
+    assert 'LOCATE COMP "sdram_0__clk__io" SITE "F19"' in constraints
+    assert "ODDRX1F" in rtlil and "CLKOS_FPHASE" in rtlil
+
+
 # Builds
 
 

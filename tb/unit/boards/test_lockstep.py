@@ -152,8 +152,9 @@ def test_wires_in_an_sdram_are_in_the_description() -> None:
     plan = Plan(nodes, (1 << 17, 64), sdram=(0,))
     assert Plan.from_json(plan.to_json()) == plan != Plan(nodes, (1 << 17, 64))
     assert plan.sdram_cells == 1 << 17
-    with pytest.raises(ValueError, match="faces are 0 to 1, and not 2"):
-        Plan(nodes, (64, 64), sdram=(2,))
+    for faces, wrong in ((2,), 2), ((-1, 0), -1), ((1, 1), 1):
+        with pytest.raises(ValueError, match=f"faces in the SDRAM are from 0 to 1, each once, not {wrong}$"):
+            Plan(nodes, (64, 64), sdram=faces)
     with pytest.raises(ValueError, match="an SDRAM holds 524288 cells, not 2 x 524288"):
         Plan(nodes, (1 << 19, 64), sdram=(0, 1))
 

@@ -40,7 +40,7 @@ class RoundRobin(wiring.Component):
     busy : Out
         A bit a port: it has VCs.
     port : In
-        The port whose turn it is, which is busy. Narrow: valid by clock ``at``.
+        The busy port that is served now; at 32 bits valid by clock ``at``.
     vc : Out
         The VC that is next there; narrow: from clock ``at + 2`` on.
     serve : In

@@ -29,9 +29,9 @@ class MulticastReplicator(wiring.Component):
     """The replicator: it keeps the cells of VCs with leaves, and offers one copy for each leaf.
 
     A chain of VCs leads from the root, as whose cell the first copy is queued, from leaf to leaf. A cell that arrives
-    for a VC with a next one is kept in a FIFO; the first in it is offered for the next VC, and when that is taken for
-    the one after, until a VC has no next. Then the second in the FIFO has its turn: N leaves take N ticks in which a
-    cell is taken, the root's included, and not one more. Only cells from outside are copied, never a copy.
+    for a VC with a next one is kept in a FIFO. The first cell in the FIFO is offered for the next VC; when it is
+    taken there, for the VC after that, until a VC has no next. Then comes the second cell in the FIFO. So N leaves,
+    with the root, take exactly N ticks in which a cell is taken. Only cells from outside are copied, never a copy.
 
     **No room.** A cell that finds the FIFO full is refused, for all leaves; in VCs with PPD or EPD all of its frame is
     (:mod:`bentpipe_hdl.switch.core.frame_discard`). What leaves in the same tick does not make room yet.

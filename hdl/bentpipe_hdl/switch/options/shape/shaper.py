@@ -44,7 +44,7 @@ class Shaper(wiring.Component):
         Writes I, or L, of bucket ``index % 2`` of VC ``index // 2``.
     now : In
     serve, port, vc : In
-        A port has its turn now, which, and the VC whose turn it is there; narrow: the VC is valid from clock
+        A port is served now; its number; the VC that is served there. At 32 bits the VC is valid from clock
         ``DEPARTURE`` on.
     gone : In
         The VC is there no more: its cells are not held.
