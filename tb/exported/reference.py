@@ -71,6 +71,13 @@ class _Port:
         assert 0 <= value < 1 << self._width  # Amaranth's simulator would take it as it is
         self._values[self._name] = value
 
+    value = property(get, set)
+
+    @property
+    def cell(self) -> _Port:
+        """As of a compiled node's port, where it saves a call."""
+        return self
+
 
 class _Recorder:
     """Looks like :class:`benches.compiled.Compiled`, and records every clock."""
