@@ -1,5 +1,9 @@
-"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, Ctrl-C works, and the
-hosts are plain Python and nodes compiled at -O1, unless BENTPIPE_HOSTS and BENTPIPE_CXXFLAGS say otherwise."""
+"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, and Ctrl-C works.
+
+Nodes are compiled at -O1. The hosts are compiled in a run of the whole suite, as they are for a user, and plain Python
+in a run of some of its tests, as changed sources would be compiled again. BENTPIPE_CXXFLAGS and BENTPIPE_HOSTS change
+that.
+"""
 
 import gc
 import importlib.metadata
@@ -11,7 +15,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # before any test imports bentpipe
 os.environ.setdefault("BENTPIPE_CXXFLAGS", "-O1")  # a node of many options compiles in a third of the time
 
 # No wall-clock limits in tests; the machine may be busy.
@@ -60,7 +63,28 @@ FIRST = ("tb/cocotb", "tb/unit/widths", "tb/unit/sonet", "tb/system")
 """Folders whose tests take longest, so that none of them is the last that a worker begins."""
 
 
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether it is a run of the whole suite by several workers; false in a worker."""
+    from_file = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    return from_file and bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before any test imports bentpipe; workers have the environment of the process that starts them
+    os.environ.setdefault("BENTPIPE_HOSTS", "auto" if _is_whole(config) else "plain")
+
+
+PLAIN_ONLY = "needs plain hosts; test_compiled.py runs it with these"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("plain_hosts")]
+    if marked:
+        from bentpipe import compiled
+
+        if compiled.describe().startswith("compiled"):
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=PLAIN_ONLY))
     items.sort(key=lambda item: next((k for k, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST)))
 
 
@@ -74,14 +98,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before workers begin the whole suite, make what more than one of them would wait for, on all cores."""
-    config = session.config
-    whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
-    if not whole or not config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
+    if not _is_whole(session.config):
         return
     from benches.build import prepare
+    from bentpipe import compiled
     from bentpipe_sim.build import build_all
     from bentpipe_sim.tools import side_by_side
 
     with side_by_side() as pool:
-        for job in [pool.submit(make) for make in (build_all, prepare)]:
+        for job in [pool.submit(make) for make in (build_all, compiled.prepare, prepare)]:
             job.result()

@@ -230,6 +230,7 @@ class Settings(BaseModel):
         alias_generator=key_of,
         validate_by_name=True,
         validate_by_alias=False,
+        defer_build=True,  # a process uses a few of them, most only as members of others
     )
 
     @classmethod

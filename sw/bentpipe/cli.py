@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -21,6 +22,8 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    if arguments is None:  # the process is ours
+        gc.set_threshold(20_000, 25, 50)  # what is imported would be searched through a hundred times
     _replace_unknown_characters()
     words = list(sys.argv[1:] if arguments is None else arguments)
     words, behind = _apart(words)

@@ -29,8 +29,9 @@ _MAP: Final = """\
 read_rtlil top.il
 synth_ecp5 -top top -json top.json
 """
-_ROUTER: Final = ("--router", "router2")
-"""nextpnr's default router does not end with a network of this size (nextpnr 0.11)."""
+_METHODS: Final = ("--placer", "static", "--router", "router2")
+"""With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
+end with a network of this size (nextpnr 0.11)."""
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -134,7 +135,7 @@ class Builder:
         package = platform._nextpnr_package_options[platform.package].upper()
         return [
             platform._nextpnr_device_options[platform.device], "--package", package, "--speed", platform.speed,
-            *_ROUTER, "--seed", str(seed), "--timing-allow-fail",
+            *_METHODS, "--seed", str(seed), "--timing-allow-fail",
         ]  # fmt: skip
 
     def _place(self, seed: int, folder: Path) -> Spent:

@@ -64,26 +64,33 @@ def test_all_modules_have_one_form(form: Path, mode: str, kind: str, ending: str
     assert (done.stderr, done.stdout.splitlines()) == ("", [kind, f"{{'{ending}'}}"])
 
 
-LONG = (
-    "window_trace",
-    "cubic_curve",
-    "published_limits",
-    "18_round_trips",
-    "growth_is_one_file",
-    "many_short",
-    "on_times",
+OTHER_FORM = (
+    "tb/unit/hosts/test_beside.py",
+    "tb/unit/hosts/test_oam_ends.py",
+    "tb/unit/hosts/test_scheduler.py",
+    "tb/unit/tcp/test_tcp_codec.py",
+    "tb/unit/tcp/test_tcp_scripts.py",
+    "tb/unit/tcp/test_tcp_transfer.py",
+    "tb/unit/apps/test_applications.py",
+    "tb/unit/sim/test_pdus.py",
 )
-"""Tests of a second and more, each of a long transfer or of statistics: whole runs below compare the forms as well."""
+"""Short tests that run in both forms, and all that need plain hosts; whole runs below compare the forms as well."""
 
 
-def test_the_unit_tests_of_tcp_hosts_and_applications_pass_compiled(form: Path) -> None:
-    tested = ["tb/unit/tcp", "tb/unit/apps", "tb/unit/sim/test_pdus.py", "-k", f"not ({' or '.join(LONG)})"]
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *tested]
+def test_unit_tests_pass_with_the_other_form_of_hosts(form: Path) -> None:
+    mode = "plain" if compiled.describe().startswith("compiled") else "compiled"
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *OTHER_FORM]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env={**environment, "BENTPIPE_HOSTS": "compiled"}
+        command, cwd=ROOT, capture_output=True, text=True, env={**environment, "BENTPIPE_HOSTS": mode}
     )
     assert done.returncode == 0, done.stdout[-3000:]
+    assert mode == "compiled" or "skipped" not in done.stdout
+
+
+def test_what_needs_plain_hosts_runs_with_them_above() -> None:
+    marked = {file for file in (ROOT / "tb/unit").rglob("test_*.py") if "mark.plain_hosts" in file.read_text()}
+    assert {str(file.relative_to(ROOT)) for file in marked - {Path(__file__)}} <= set(OTHER_FORM)
 
 
 def test_a_run_is_the_same_to_the_bit(form: Path, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from exported.cores import CORE_NODES
 from exported.nodes import NODES
 from exported.reference import trace
 
-
 CLOCKS = 600
 
 

@@ -48,6 +48,7 @@ def running(settings=()):
     return built
 
 
+@pytest.mark.plain_hosts
 def test_an_error_of_a_host_while_the_network_is_ahead():
     built = running()
     try:

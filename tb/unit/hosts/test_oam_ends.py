@@ -78,6 +78,7 @@ def test_a_loopback_cell_goes_back_if_it_is_for_here(pti: int, location: int, an
     assert (point.counts["looped"], point.counts["other"]) == (int(answered), int(not answered))
 
 
+@pytest.mark.plain_hosts
 def test_two_ends_do_not_loop() -> None:
     """A cell that has been sent back is not sent back again, whoever gets it, and if its location is all ones."""
     a, b = EndPoint(HERE), EndPoint(THERE)
@@ -215,6 +216,7 @@ def test_continuity_is_lost_3_5_s_behind_the_last_cell_give_or_take_half_a_secon
     assert live(point, 12 * S, 15 * S, received=1) == []
 
 
+@pytest.mark.plain_hosts
 def test_a_loopback_cell_that_is_not_back_in_5_s_is_lost() -> None:
     point, ledger = started(), Ledger()
     for k in range(4):
@@ -234,6 +236,7 @@ def test_a_loopback_cell_that_is_not_back_in_5_s_is_lost() -> None:
     assert (point.counts["returned"], point.counts["other"]) == (1, 3)
 
 
+@pytest.mark.plain_hosts
 def test_correlation_tags_wrap() -> None:
     point, ledger = started(), Ledger()
     point._tag = 0xFFFFFFFE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ class Run:
             self.scheduler.at(now + delay, Recorded(self, self.names))
 
 
+@pytest.mark.plain_hosts
 @given(st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=25))
 def test_timers_fire_by_time_and_then_as_they_were_set(plan: list[list[int]]) -> None:
     run = Run(plan)
