@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from bentpipe_boards.components import Entry
@@ -15,7 +16,7 @@ from bentpipe_sim.board.windows import SDRAM_CELLS, Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import cache_folder
 
-__all__ = ["LONG", "ROUTABLE", "Row", "rows_of", "with_sdram"]
+__all__ = ["LONG", "ROUTABLE", "STEP", "Row", "fitting_buffer", "rows_of", "with_buffers", "with_sdram"]
 
 ROUTABLE: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
 """Shares of a device up to which a plan is taken to be routable: with 94 % of the block memories in use the router did
@@ -24,6 +25,8 @@ _BOXES: Final = 2
 """Block memories at the ends of a FIFO in the SDRAM."""
 LONG: Final = 256
 """Cells of the longest wire that stays in block memories: 8 of them."""
+STEP: Final = 256
+"""Cells by which :func:`fitting_buffer` makes buffers smaller."""
 _ROWS: Final = 512
 """Rows of 32 bits in a block memory."""
 _SHALLOW: Final = 32
@@ -70,6 +73,34 @@ def with_sdram(plan: Plan, board: Board) -> Plan:
             break
         faces.append(face)
     return replace(plan, sdram=tuple(sorted(faces)))
+
+
+def with_buffers(plan: Plan, cells: int) -> Plan:
+    """Return the plan with at most so many cells in the buffer of each switch."""
+    return replace(plan, nodes=tuple(_with_buffer(shape, cells) for shape in plan.nodes))
+
+
+def _with_buffer(shape: Shape, cells: int) -> Shape:
+    given = dict(shape.parameters)
+    return Shape.of(shape.kind, **given | {"cells": min(given["cells"], cells)}) if "cells" in given else shape
+
+
+def fitting_buffer(plan: Plan, board: Board) -> int | None:
+    """Return the largest multiple of :data:`STEP` cells for the buffers of the switches with which a plan fits a board
+    that it does not fit as it is; None if it does not fit even with the smallest one."""
+    largest = max((dict(shape.parameters).get("cells", 0) for shape in plan.nodes), default=0)
+    names = [""] * len(plan.nodes)
+
+    def fits(steps: int) -> bool:
+        return not rows_of(with_buffers(plan, steps * STEP), board, names)[-1].why
+
+    low, high = 1, (largest - 1) // STEP
+    if high < low or not fits(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low * STEP
 
 
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
@@ -128,6 +159,7 @@ def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
     return dict(takes)
 
 
+@cache
 def _measured(shape: Shape) -> dict[str, int]:
     name = "-".join([shape.kind, *(f"{key}{value}" for key, value in shape.parameters)])
     entry = Entry(name, lambda: shape.component(NARROW), str(shape))

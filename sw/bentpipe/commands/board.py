@@ -61,14 +61,16 @@ def _plan(given: argparse.Namespace) -> int:
     from rich.table import Table
 
     from bentpipe_boards.fpga import board_named
-    from bentpipe_boards.fpga.sizes import rows_of
+    from bentpipe_boards.fpga.sizes import fitting_buffer, rows_of
 
     board = board_named(given.board)
     name, plan, names = _experiment_plan(given.experiment, given.settings, board)
     rows = rows_of(plan, board, names)
     fits = not rows[-1].why
+    buffer_cells = None if fits else fitting_buffer(plan, board)
     if given.json:
-        print_json({"experiment": name, "board": board.name, "fits": fits, "rows": [vars(row) for row in rows]})
+        found = {"experiment": name, "board": board.name, "fits": fits, "fitting_buffer_cells": buffer_cells}
+        print_json(found | {"rows": [vars(row) for row in rows]})
         return 0 if fits else 1
     shown = Table("node", "shape", title=f"{name} on {board.name}")
     for head in ("LUT", "FF", "EBR", "DSP"):
@@ -77,7 +79,91 @@ def _plan(given: argparse.Namespace) -> int:
     for row in rows:
         shown.add_row(row.name, row.shape, str(row.lut), str(row.ff), str(row.ebr), str(row.dsp), row.why or "yes")
     console().print(shown)
+    if buffer_cells is not None:
+        larger = [
+            node for node, shape in zip(names, plan.nodes, strict=True) if _buffer_of(shape.parameters) > buffer_cells
+        ]
+        print(f"It fits with buffers of at most {buffer_cells} cells:")
+        print(" ".join(f"--set network.switches.{node}.buffer_cells={buffer_cells}" for node in larger))
+    elif not fits:
+        print("It does not fit with smaller buffers either.")
     return 0 if fits else 1
+
+
+def _buffer_of(parameters: tuple[tuple[str, int], ...]) -> int:
+    return dict(parameters).get("cells", 0)
+
+
+def _fits_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiments", metavar="EXPERIMENT", nargs="*", help="name of a catalogue experiment (default: all)"
+    )
+    parser.add_argument("--board", metavar="BOARD", action="append", help="board (may be repeated; default: all)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table to this Markdown file, too")
+    json_option(parser)
+
+
+def _fits(given: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from bentpipe.experiment.document.catalogue import catalogue
+    from bentpipe.progress import waiting
+    from bentpipe_boards.fpga import board_named, boards
+
+    chosen = [board_named(name) for name in given.board] if given.board else list(boards())
+    known = list(catalogue())
+    if strange := [name for name in given.experiments if name not in known]:
+        raise BentpipeError(f"no experiment is called {strange[0]!r}; bentpipe list shows them")
+    rows = []
+    wanted = given.experiments or known
+    for count, name in enumerate(wanted, 1):
+        with waiting(f"Mapping the nodes of {name} ({count} of {len(wanted)})", sys.stderr.isatty()):
+            rows.append([name, *(_verdict(name, board) for board in chosen)])
+    heads = ["experiment", *(board.name for board in chosen)]
+    if given.page:
+        write_file(given.page, _fits_page(heads, rows))
+    if given.json:
+        return print_json([dict(zip(heads, row, strict=True)) for row in rows])
+    shown = Table(*heads, title="Experiments on boards")
+    for row in rows:
+        shown.add_row(*row)
+    console().print(shown)
+    return 0
+
+
+def _verdict(name: str, board: Board) -> str:
+    """Return whether an experiment's first case fits a board, in words."""
+    from bentpipe_boards.fpga.sizes import fitting_buffer, rows_of
+    from bentpipe_sim.board.errors import BoardError
+
+    try:
+        _, plan, names = _experiment_plan(name, [], board)
+        whole = rows_of(plan, board, names)[-1]
+        if not whole.why:
+            return "fits"
+        buffer_cells = fitting_buffer(plan, board)
+    except BoardError as error:
+        return str(error)
+    if buffer_cells is not None:
+        return f"fits with buffers of {buffer_cells} cells"
+    return f"no: needs {whole.lut} LUT, {whole.ebr} EBR {whole.shape}"
+
+
+def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [
+        "# Which experiment fits which board",
+        "",
+        "Made by `bentpipe board fits --page docs/board-fits.md`: yosys maps each node of the network, and the sizes",
+        "are added up. Of an experiment with several cases it is the network of the first one. What uses at most 85 %",
+        "of the LUTs and flip-flops and 90 % of the block memories (EBR) counts as fitting. Long delays are in the",
+        "SDRAM of a board whose SDRAM is used. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
+        "BOARD` prints the settings for them.",
+        "",
+        f"| {' | '.join(heads)} |",
+        f"| {' | '.join(['---'] * len(heads))} |",
+        *(f"| `{row[0]}` | {' | '.join(row[1:])} |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _experiment_plan(name: str, settings: list[str], board: Board) -> tuple[str, Plan, list[str]]:
@@ -334,6 +420,7 @@ COMMAND = CommandGroup(
     (
         Command("list", "List the boards, and the plans of nodes for them.", _list, json_option),
         Command("plan", "Show which nodes of an experiment fit a board.", _plan, _plan_arguments),
+        Command("fits", "Show which experiments of the catalogue fit which board.", _fits, _fits_arguments),
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
         Command("info", "Show the contents of a bitstream or of a connected board.", _info, _info_arguments),
         Command("regs", "Print the present values of a board's registers.", _regs, _regs_arguments),

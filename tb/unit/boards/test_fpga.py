@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,6 @@ from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
-from bentpipe_boards.synth import Figures
 from bentpipe_boards.tools import Spent
 from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.model import ModelPipe
@@ -295,11 +295,7 @@ def test_an_unknown_board_is_told_with_those_that_are_known(capsys):
 
 def test_a_plan_says_which_nodes_do_not_fit_and_what_they_lack(monkeypatch, capsys):
     ebr = {"nic": 20, "link": 2, "switch": 221}
-    monkeypatch.setattr(
-        sizes,
-        "measure",
-        lambda entry, folder, quick: Figures(4000, 0, 3000, ebr[entry.name.partition("-")[0]], 6, None, True),
-    )
+    monkeypatch.setattr(sizes, "_measured", lambda shape: {"lut": 4000, "ff": 3000, "ebr": ebr[shape.kind], "dsp": 6})
     assert main(["board", "plan", "lan-3flows", "ulx3s-85f", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     lacking = {row["name"] for row in told["rows"] if row["why"]} - {"all"}
@@ -308,3 +304,41 @@ def test_a_plan_says_which_nodes_do_not_fit_and_what_they_lack(monkeypatch, caps
     assert all("EBR needed" in row["why"] for row in told["rows"] if row["name"] in lacking)
     ebr.update(switch=15, nic=2)
     assert main(["board", "plan", "lan-3flows", "ulx3s-85f"]) == 0
+
+
+def _switch_of_36_cells_a_block(shape: Shape) -> dict[str, int]:
+    ebr = dict(shape.parameters).get("cells", 0) // 36
+    return {"lut": 4000, "ff": 3000, "ebr": ebr, "dsp": 6}
+
+
+def test_a_plan_says_with_which_buffers_it_fits(monkeypatch, capsys):
+    monkeypatch.setattr(sizes, "_measured", _switch_of_36_cells_a_block)
+    assert main(["board", "plan", "acts-1flow", "ulx3s-85f", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    cells = told["fitting_buffer_cells"]
+    assert cells % sizes.STEP == 0
+    assert main(["board", "plan", "acts-1flow", "ulx3s-85f"]) == 1
+    *_, before, line = capsys.readouterr().out.splitlines()
+    assert f"at most {cells} cells" in before
+    assert main(["board", "plan", "acts-1flow", "ulx3s-85f", *line.split()]) == 0
+    more = line.replace(str(cells), str(cells + sizes.STEP))
+    assert main(["board", "plan", "acts-1flow", "ulx3s-85f", *more.split()]) == 1
+
+
+def test_smaller_buffers_do_not_help_a_plan_of_too_many_nodes(monkeypatch, capsys):
+    monkeypatch.setattr(sizes, "_measured", lambda shape: {"lut": 30000, "ff": 3000, "ebr": 1, "dsp": 6})
+    assert main(["board", "plan", "acts-1flow", "ulx3s-85f"]) == 1
+    assert "not fit with smaller buffers" in capsys.readouterr().out
+
+
+def test_experiments_beside_boards(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sizes, "_measured", _switch_of_36_cells_a_block)
+    page = tmp_path / "fits.md"
+    assert main(["board", "fits", "acts-1flow", "acts-oam", "--page", str(page)]) == 0
+    text = page.read_text()
+    assert re.search(r"`acts-1flow` \| fits with buffers of \d+ cells \|", text)
+    assert "| `acts-oam` | alpha1: host ports of boards send and receive no OAM cells yet |" in text
+    assert main(["board", "fits", "no-such", "--json"]) == 2
+    capsys.readouterr()
+    assert main(["board", "fits", "acts-oam", "--board", "ecpix5-85f", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)[0]) == {"experiment", "ecpix5-85f"}
