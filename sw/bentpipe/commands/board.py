@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.commands.command import Command, CommandGroup, console, json_option, print_json, set_option, write_file
 from bentpipe.errors import BentpipeError
@@ -198,7 +198,7 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         action="append",
-        help="seed of the placement (may be repeated; default: 1)",
+        help="seed of the placement (may be repeated; default: 1 to 5, up to the first that meets the clock)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
@@ -208,6 +208,7 @@ def _build(given: argparse.Namespace) -> int:
     from bentpipe_boards.fpga.build import Builder
     from bentpipe_boards.fpga.manifest import Manifest, manifest_of
     from bentpipe_boards.fpga.plans import PLANS
+    from bentpipe_boards.tools import GivenUpError
 
     board = board_named(given.board)
     wanted = given.plan or board.plan
@@ -218,13 +219,24 @@ def _build(given: argparse.Namespace) -> int:
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
     builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True))
-    met = True
-    for seed in given.seeds or [1]:
-        bitstream = builder.build(seed)
+    met = []
+    for seed in given.seeds or _SEEDS:
+        try:
+            bitstream = builder.build(seed)
+        except GivenUpError as error:
+            print(f"seed {seed}: {error}", file=sys.stderr)
+            met.append(False)
+            continue
         manifest = Manifest.read(manifest_of(bitstream))
-        met &= manifest.is_met
+        met.append(manifest.is_met)
         print(f"{bitstream}: {_clock(manifest)}", flush=True)
-    return 0 if met else 1
+        if manifest.is_met and not given.seeds:
+            return 0
+    return 0 if all(met) else 1
+
+
+_SEEDS: Final = (1, 2, 3, 4, 5)
+"""Seeds of the placement when none is asked for."""
 
 
 def _clock(manifest: Manifest) -> str:

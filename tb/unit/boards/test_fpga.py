@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from bentpipe.cli import main
+from bentpipe_boards import tools as tools_of_boards
 from bentpipe_boards.fpga import board_named, boards, build, sizes
 from bentpipe_boards.fpga.build import Builder
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
-from bentpipe_boards.tools import Spent
+from bentpipe_boards.tools import GivenUpError, Spent, run_tool
 from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
@@ -82,11 +84,13 @@ class _Tools:
     """Writes what yosys, nextpnr and ecppack would."""
 
     def __init__(self, mhz: float = 60.0) -> None:
-        self.mhz, self.ran = mhz, []
+        self.mhz, self.ran, self.unroutable = mhz, [], set()
 
-    def __call__(self, command: list[str], log: Path, folder: Path) -> Spent:
+    def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
         self.ran.append(name)
+        if name == "nextpnr-ecp5" and int(command[command.index("--seed") + 1]) in self.unroutable:
+            raise GivenUpError("nextpnr-ecp5: no way")
         if name == "yosys":
             (folder / "top.json").write_text("{}")
         elif name == "nextpnr-ecp5":
@@ -166,10 +170,42 @@ def test_a_build_that_is_too_slow_is_told_and_not_flashed(tmp_path, tools, monke
     tools.mhz = 49.0
     monkeypatch.setitem(PLANS, "tiny", TINY)
     assert main(["board", "build", "ulx3s-85f", "tiny", "--out", str(tmp_path)]) == 1
-    assert "50 MHz NOT met" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("50 MHz NOT met") == 5, "each seed"
     bitstream = str(tmp_path / "seed-1/bentpipe-ulx3s-85f.bit")
     assert main(["board", "flash", "ulx3s-85f", bitstream]) == 2
     assert "NOT met" in capsys.readouterr().err
+
+
+def test_the_first_seed_that_can_be_routed_is_taken(tmp_path, tools, monkeypatch, capsys):
+    monkeypatch.setitem(PLANS, "tiny", TINY)
+    tools.unroutable = {1, 2}
+    command = ["board", "build", "ulx3s-85f", "tiny", "--out", str(tmp_path)]
+    assert main(command) == 0
+    told = capsys.readouterr()
+    assert "seed-3/bentpipe-ulx3s-85f.bit: 50 MHz met" in told.out
+    assert [line for line in told.err.splitlines() if "no way" in line] == [
+        "seed 1: nextpnr-ecp5: no way", "seed 2: nextpnr-ecp5: no way",
+    ]  # fmt: skip
+    assert not (tmp_path / "seed-4").exists()
+    assert main([*command, "--seed", "2", "--seed", "3"]) == 1, "a seed that was asked for"
+    assert not manifest_of(tmp_path / "seed-2/bentpipe-ulx3s-85f.bit").exists()
+
+
+def test_a_router_that_gains_nothing_any_more_is_ended(tmp_path):
+    lines = [f"Info:     iter={k} wires=99 overused={count} overuse=9" for k, count in enumerate([90, 50, *[51] * 24])]
+    assert build._stuck("") is None
+    assert build._stuck("\n".join(lines)) is None
+    assert build._stuck("\n".join([*lines, lines[-1].replace("51", "49")])) is None
+    reason = build._stuck("\n".join([*lines, lines[-1]]))
+    assert reason == "the router does not get below 50 overused wires; another seed may do"
+
+
+def test_a_tool_that_is_given_up_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(tools_of_boards, "_LOOK_S", 0.02)
+    command = [sys.executable, "-c", "import time; print('on', flush=True); time.sleep(60)"]
+    with pytest.raises(GivenUpError, match="no use"):
+        run_tool(command, tmp_path / "log", tmp_path, lambda output: "no use" if "on" in output else None)
+    assert run_tool([sys.executable, "-c", ""], tmp_path / "log", tmp_path, lambda output: None).seconds < 50
 
 
 def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
