@@ -29,6 +29,11 @@ STEP: Final = 256
 """Cells by which :func:`fitting_buffer` makes buffers smaller."""
 _ROWS: Final = 512
 """Rows of 32 bits in a block memory."""
+_MAPPED_CELLS: Final = 8192
+"""Buffer of a switch up to which yosys maps it. A larger one fits no board and takes yosys many minutes; its size is
+that of this one, with the block memories of its payload alone."""
+_CELL_BITS: Final = 8 * 48
+_BLOCK_BITS: Final = 18 << 10
 _SHALLOW: Final = 32
 """Rows up to which a memory is one of LUTs."""
 
@@ -161,6 +166,8 @@ def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
 
 @cache
 def _measured(shape: Shape) -> dict[str, int]:
+    if (cells := dict(shape.parameters).get("cells", 0)) > _MAPPED_CELLS:
+        return _measured(_with_buffer(shape, _MAPPED_CELLS)) | {"ebr": -(-cells * _CELL_BITS // _BLOCK_BITS)}
     name = "-".join([shape.kind, *(f"{key}{value}" for key, value in shape.parameters)])
     entry = Entry(name, lambda: shape.component(NARROW), str(shape))
     figures = measure(entry, cache_folder() / "sizes", quick=True)

@@ -134,7 +134,7 @@ def _fits(given: argparse.Namespace) -> int:
 def _verdict(name: str, board: Board) -> str:
     """Return whether an experiment's first case fits a board, in words."""
     from bentpipe_boards.fpga.sizes import fitting_buffer, rows_of
-    from bentpipe_sim.board.errors import BoardError
+    from bentpipe_sim.errors import SimulationError
 
     try:
         _, plan, names = _experiment_plan(name, [], board)
@@ -142,7 +142,7 @@ def _verdict(name: str, board: Board) -> str:
         if not whole.why:
             return "fits"
         buffer_cells = fitting_buffer(plan, board)
-    except BoardError as error:
+    except SimulationError as error:
         return str(error)
     if buffer_cells is not None:
         return f"fits with buffers of {buffer_cells} cells"

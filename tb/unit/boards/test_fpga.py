@@ -20,6 +20,7 @@ from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
+from bentpipe_boards.synth import Figures
 from bentpipe_boards.tools import GivenUpError, Spent, run_tool
 from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.model import ModelPipe
@@ -365,6 +366,23 @@ def test_smaller_buffers_do_not_help_a_plan_of_too_many_nodes(monkeypatch, capsy
     monkeypatch.setattr(sizes, "_measured", lambda shape: {"lut": 30000, "ff": 3000, "ebr": 1, "dsp": 6})
     assert main(["board", "plan", "acts-1flow", "ulx3s-85f"]) == 1
     assert "not fit with smaller buffers" in capsys.readouterr().out
+
+
+def test_a_buffer_that_no_board_holds_is_not_mapped(monkeypatch):
+    mapped = []
+
+    def measure(entry, folder, quick):
+        mapped.append(entry.name)
+        return Figures(4000, 0, 3000, 200, 6, None, True)
+
+    monkeypatch.setattr(sizes, "measure", measure)
+    sizes._measured.cache_clear()
+    try:
+        found = sizes._measured(Shape.of("switch", cells=24576, ports=4, vcs=16))
+    finally:
+        sizes._measured.cache_clear()
+    assert mapped == ["switch-cells8192-ports4-vcs16"]
+    assert found == {"lut": 4000, "ff": 3000, "ebr": 512, "dsp": 6}
 
 
 def test_experiments_beside_boards(monkeypatch, capsys, tmp_path):
