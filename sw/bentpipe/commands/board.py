@@ -234,14 +234,18 @@ def _clock(manifest: Manifest) -> str:
 
 def _info_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "place", metavar="PORT|FILE", help="serial port of a board (its nodes are reset), or a bitstream or manifest"
+        "place",
+        metavar="PORT|FILE",
+        help="serial port or board:udp:ADDRESS of a board (its nodes are reset), or a bitstream or manifest",
     )
     json_option(parser)
 
 
 def _info(given: argparse.Namespace) -> int:
     if given.place.startswith("/dev/"):
-        return _port_info(given)
+        return _port_info(given, f"board:{given.place}")
+    if given.place.startswith("board:"):
+        return _port_info(given, given.place)
     from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 
     path = Path(given.place)
@@ -275,15 +279,19 @@ def _read_plan(plan: dict[str, Any]) -> Plan:
     return Plan.from_json(json.dumps(plan))
 
 
-def _port_info(given: argparse.Namespace) -> int:
+def _port_info(given: argparse.Namespace, target: str) -> int:
     import json
 
+    from bentpipe_boards.fpga.plans import PLANS
     from bentpipe_sim.board.board import Board
     from bentpipe_sim.board.client import Client
     from bentpipe_sim.board.gateware import outdated
-    from bentpipe_sim.board.pipe import SerialPipe
+    from bentpipe_sim.board.target import is_hardware, open_target
 
-    board = Board(Client(SerialPipe(Path(given.place))))
+    if not is_hardware(target):
+        raise BentpipeError(f"{target} is made for a run, and no board that is connected; see bentpipe board plan")
+    pipe, patience = open_target(target, PLANS["line"])
+    board = Board(Client(pipe, patience=patience))
     try:
         if given.json:
             return print_json(json.loads(board.plan.to_json()))
@@ -330,7 +338,8 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
         "--target",
         metavar="BOARD",
         required=True,
-        help=f"board:/dev/ttyUSB0{note}, board:sim (its RTL, simulated), board:model (in software)",
+        help=f"board:/dev/ttyUSB0{note} or board:udp:ADDRESS (the same over Ethernet), board:sim (its RTL, simulated),"
+        " board:model (in software)",
     )
     parser.add_argument(
         "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"
@@ -341,13 +350,12 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
 def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
     """Return the target, a plan, and whether an existing board must have that plan."""
     from bentpipe_boards.fpga.plans import PLANS
-    from bentpipe_sim.board.target import check_target
+    from bentpipe_sim.board.target import check_target, is_hardware
 
     target = check_target(given.target)
     if given.plan is not None and given.plan not in PLANS:
         raise BentpipeError(f"no plan is called {given.plan!r}; there are {', '.join(PLANS)}")
-    is_real = target.partition(":")[2].startswith("/")
-    return target, PLANS[given.plan or "line"], given.plan is not None or not is_real
+    return target, PLANS[given.plan or "line"], given.plan is not None or not is_hardware(target)
 
 
 def _regs_arguments(parser: argparse.ArgumentParser) -> None:
