@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
-from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
@@ -90,21 +91,34 @@ class Builder:
         steps["place"] = self._place(seed, folder)
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
-        clock = min(report["fmax"], key=lambda name: report["fmax"][name]["achieved"])
+        clock, achieved_mhz, line_mhz = self._clocks(report)
         Manifest(
             board=self.board.name,
             build=placed,
             sha256=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
             plan=json.loads(self._stated().to_json()),
             clock_mhz=self.clock_hz / 1e6,
-            achieved_mhz=round(report["fmax"][clock]["achieved"], 2),
+            achieved_mhz=round(achieved_mhz, 2),
             seed=seed,
             used=_used(report),
             limit=_slowest(report, clock),
             tools=versions,
             steps={name: asdict(spent) for name, spent in steps.items()},
+            ethernet=str(self.ethernet or ""),
+            line_mhz=line_mhz if line_mhz is None else round(line_mhz, 2),
         ).write(manifest_of(bitstream))
         return bitstream
+
+    def _clocks(self, report: dict[str, Any]) -> tuple[str, float, float | None]:
+        """Return the core's clock and the highest one that is possible there (MHz), and that of the Ethernet line."""
+        found = {name: each["achieved"] for name, each in report["fmax"].items()}
+        lines = set()
+        if self.ethernet is not None:
+            lines = {name for name, each in report["fmax"].items() if abs(each["constraint"] - LINE_MHZ) < 0.1}
+            if not lines:
+                raise FpgaError("nextpnr reports no clock of 125 MHz, so the timing of the Ethernet line is unknown")
+        clock = min(found.keys() - lines or found, key=lambda name: found[name])
+        return clock, found[clock], min((found[name] for name in lines), default=None)
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""

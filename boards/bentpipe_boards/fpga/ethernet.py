@@ -18,13 +18,13 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.datagrams import DatagramSignature
 from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.manifest import LINE_MHZ
 from bentpipe_sim.board.pipe import UDP_PORT
 from bentpipe_sim.errors import ToolError
 
-__all__ = ["Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
+__all__ = ["DEFAULT_IP", "Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
 
-LINE_HZ: Final = 125_000_000
-"""Clock of RGMII at 1 Gb/s."""
+DEFAULT_IP: Final = "192.168.1.50"
 _LEAST_HZ: Final = 35_000_000
 """A word of 32 bits a clock is more than the line's 31.25 million words a second, so that a frame has no gap."""
 _RESET_S: Final = 0.02
@@ -188,8 +188,8 @@ class UdpCore(wiring.Component):
 def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
     """Join a core and the pins of a board. The PHY's management is not used: its pins hold their straps' setting."""
     pins = platform.request(rgmii.resource, 0, dir="-")
-    eth_rx_clk = Signal()
-    platform.add_clock_constraint(eth_rx_clk, LINE_HZ)
+    eth_rx_clk = Signal()  # no submodule may have this name: nextpnr finds the net by it
+    platform.add_clock_constraint(eth_rx_clk, LINE_MHZ * 1e6)
     ins = {"rx_clk": eth_rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data, "mdio": Signal()}
     # The pin is the reset, inverted by amaranth-boards' PinsN
     outs = {
@@ -197,9 +197,9 @@ def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
         "mdc": Const(0),
     }  # fmt: skip
     for name, signal in ins.items():
-        m.submodules[f"eth_{name}"] = buffer = io.Buffer("i", getattr(pins, name))
+        m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("i", getattr(pins, name))
         m.d.comb += signal.eq(buffer.i)
     for name, signal in outs.items():
-        m.submodules[f"eth_{name}"] = buffer = io.Buffer("o", getattr(pins, name))
+        m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("o", getattr(pins, name))
         m.d.comb += buffer.o.eq(signal)
     m.d.comb += core.rx_clk.eq(eth_rx_clk)

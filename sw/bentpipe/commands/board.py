@@ -13,6 +13,7 @@ from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
     from bentpipe_boards.fpga.board import Board
+    from bentpipe_boards.fpga.ethernet import Ethernet
     from bentpipe_boards.fpga.manifest import Manifest
     from bentpipe_sim.board.windows import Plan
 
@@ -200,6 +201,12 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="seed of the placement (may be repeated; default: 1)",
     )
+    parser.add_argument(
+        "--ip",
+        metavar="ADDRESS",
+        help="IPv4 address of a board with Ethernet; none: build without Ethernet (default: 192.168.1.50)",
+    )
+    parser.add_argument("--mac", metavar="ADDRESS", help="its MAC address (default: 10:e2:d5:00:00:00)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -217,7 +224,8 @@ def _build(given: argparse.Namespace) -> int:
         name, plan, _ = _experiment_plan(wanted, given.settings, board)
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
-    builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True))
+    ethernet = _ethernet(given, board)
+    builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True), ethernet)
     met = True
     for seed in given.seeds or [1]:
         bitstream = builder.build(seed)
@@ -227,9 +235,24 @@ def _build(given: argparse.Namespace) -> int:
     return 0 if met else 1
 
 
+def _ethernet(given: argparse.Namespace, board: Board) -> Ethernet | None:
+    """Return the addresses of the board, or None without Ethernet."""
+    from bentpipe_boards.fpga.ethernet import DEFAULT_IP, Ethernet
+
+    if board.rgmii is None or given.ip == "none":
+        if given.mac is not None or given.ip not in (None, "none"):
+            why = "has no Ethernet" if board.rgmii is None else "is built without Ethernet: --ip none"
+            raise BentpipeError(f"{board.name}: {why}, so it has no address")
+        return None
+    return Ethernet.of(given.ip or DEFAULT_IP, given.mac)
+
+
 def _clock(manifest: Manifest) -> str:
     verdict = "met" if manifest.is_met else "NOT met, so this bitstream is not flashed"
-    return f"{manifest.clock_mhz:g} MHz {verdict} ({manifest.achieved_mhz:g} MHz)"
+    achieved = f"{manifest.achieved_mhz:g} MHz"
+    if manifest.line_mhz is not None:
+        achieved += f"; Ethernet: {manifest.line_mhz:g} of 125 MHz"
+    return f"{manifest.clock_mhz:g} MHz {verdict} ({achieved})"
 
 
 def _info_arguments(parser: argparse.ArgumentParser) -> None:
@@ -260,6 +283,7 @@ def _info(given: argparse.Namespace) -> int:
         "build": manifest.build,
         "nodes": _nodes(_read_plan(manifest.plan)),
         "clock": f"{_clock(manifest)}, seed {manifest.seed}",
+        **({"ethernet": manifest.ethernet} if manifest.ethernet else {}),
         "used": used,
         "tools": ", ".join(f"{name} {version}" for name, version in manifest.tools.items()),
         "slowest path": manifest.limit[0] if manifest.limit else "unknown",
