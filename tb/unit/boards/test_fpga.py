@@ -266,7 +266,7 @@ def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
 
 def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
     plan = replace(PLANS["star"], gateware="0123456789ab")
-    monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
+    monkeypatch.setattr("bentpipe_sim.board.target.SerialPipe", lambda device: ModelPipe(plan))
     assert main(["board", "info", "/dev/ttyUSB0"]) == 0
     told, error = capsys.readouterr()
     assert error == f"/dev/ttyUSB0: has gateware 0123456789ab, this software's is {gateware()}: flash or rebuild\n"
