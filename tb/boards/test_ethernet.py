@@ -290,7 +290,7 @@ def test_a_session_with_frames_longer_than_a_datagram(line: _Line, spoilt: float
         items.read(scratch)
         assert board.client.do(items) == [(value ^ 159,)]
         items = Items()
-        for k in range(230):
+        for _ in range(230):
             items.read(scratch, 2)
         assert [words[0] for words in board.client.do(items)] == [value ^ 159] * 230
     assert pipe.longest == 1472

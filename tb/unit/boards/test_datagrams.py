@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
@@ -15,6 +16,8 @@ from bentpipe_sim.board.protocol import FrameReader, framed
 
 LONGEST = 1472
 PATIENCE = 2000
+MOST = 600_000
+"""Clocks of a test."""
 CLIENT = (0xC0A80164, 40001)
 OTHER = (0xC0A80165, 40002)
 
@@ -33,7 +36,7 @@ class _Bench:
         self.octets, self.given = bytearray(), deque[int]()
         self.sent: list[Datagram] = []
         self._words = bytearray()
-        self.waited = 0
+        self.waited = self.clocks = 0
 
     def receive(self, client: tuple[int, int], payload: bytes, *, length: int | None = None) -> None:
         """A datagram comes; an empty one is a word of padding, as LiteEth has it."""
@@ -45,6 +48,8 @@ class _Bench:
         self.given.extend(octets)
 
     def clock(self) -> None:
+        self.clocks += 1
+        assert self.clocks < MOST, "it has come to a stop"
         ports, chance = self.ports, self.random.random
         word = self.came[0] if self.came and chance() >= self.busy else None
         ports["received_valid"].set(word is not None)
@@ -203,8 +208,11 @@ def test_a_line_that_stops_now_and_then_loses_frames_and_no_others() -> None:
             bench.clock()
     bench.takes = True
     bench.run()
+    payloads = [payload for _, payload in bench.sent]
+    for before, payload in pairwise(payloads):
+        assert payload[0] == 0 or len(before) == LONGEST, "it begins within a frame"
     reader = FrameReader()
-    got = [list(words) for _, payload in bench.sent for words in reader.feed(payload)]
+    got = [list(words) for payload in payloads for words in reader.feed(payload)]
     wanted = iter(frames)
     assert all(words in wanted for words in got), "whole, and in order"
     assert 20 < len(got) < len(frames)
@@ -292,7 +300,7 @@ def test_half_a_frame_holds_the_other_line_for_a_while_only(line: str) -> None:
     second = _frame(rng, 20)
     if line == "serial":
         left, clocks = deque(second), 0
-        while left:
+        while left and clocks < 2 * PAUSE:
             if bench.clock(other=left[0]):
                 left.popleft()
             clocks += 1

@@ -118,7 +118,7 @@ def test_a_board_that_answers_nothing_is_given_up(tiny: UdpBoard) -> None:
     tiny._random.choice = lambda kinds: "lost"  # type: ignore[method-assign]
     assert isinstance(client._pipe, _Pipe)
     begun = client._pipe.time
-    with pytest.raises(BoardError, match="has not answered for 1.8 s"):
+    with pytest.raises(BoardError, match=r"has not answered for 1\.8 s"):
         client.do(Items())
     assert client._pipe.time - begun <= GIVE_UP_S + 0.2
     client.close()
