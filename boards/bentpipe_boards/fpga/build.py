@@ -122,8 +122,8 @@ class Builder:
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
-        rtlil, constraints = self._elaborate()
         core, script = self._ethernet(), _READ + (_READ_ETHERNET if self.ethernet else "") + _MAP
+        rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
         mapped = digest(rtlil, *([core] if core else []), script, *(versions[name] for name in PACKAGES[:2]))
         known = self.folder / "map.json"

@@ -190,7 +190,7 @@ def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
     pins = platform.request(rgmii.resource, 0, dir="-")
     eth_rx_clk = Signal()  # no submodule may have this name: nextpnr finds the net by it
     platform.add_clock_constraint(eth_rx_clk, LINE_MHZ * 1e6)
-    ins = {"rx_clk": eth_rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data, "mdio": Signal()}
+    ins = {"rx_clk": eth_rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data}
     # The pin is the reset, inverted by amaranth-boards' PinsN
     outs = {
         "tx_clk": core.tx_clk, "tx_ctrl": core.tx_ctl, "tx_data": core.tx_data, "rst": ~core.phy_rst_n,
@@ -202,4 +202,5 @@ def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
     for name, signal in outs.items():
         m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("o", getattr(pins, name))
         m.d.comb += buffer.o.eq(signal)
+    m.submodules.rgmii_mdio = io.Buffer("io", pins.mdio)  # it drives nothing; its pull-up is on the board
     m.d.comb += core.rx_clk.eq(eth_rx_clk)
