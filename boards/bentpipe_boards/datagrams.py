@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_sim.board.pipe import DATAGRAM_OCTETS
 
-__all__ = ["Datagrams", "DatagramSignature", "Lines"]
+__all__ = ["DatagramSignature", "Datagrams", "Lines"]
 
 _WORDS = 512
 """Words received that wait. A frame of 2,048 octets comes at 1 Gb/s while fewer of its octets go to the bridge."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
-from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
 from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions

@@ -17,11 +17,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from liteeth.core import LiteEthUDPIPCore
+from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 from litex.build.generic_platform import Pins, Subsignal
 from litex.build.lattice import LatticePlatform
 from litex.gen import LiteXModule
-from liteeth.core import LiteEthUDPIPCore
-from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 from migen import Case, ClockDomain, If
 
 __all__ = ["Ethernet"]
