@@ -31,6 +31,7 @@ from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client, Items
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.protocol import OPEN, OPENED, FrameReader, framed
+from bentpipe_sim.board.selftest import SelfTest
 from bentpipe_sim.board.windows import Plan, board_registers
 from bentpipe_sim.build import Shape
 from bentpipe_sim.tools import compiler, run
@@ -296,6 +297,12 @@ def test_a_session_with_frames_longer_than_a_datagram(line: _Line, spoilt: float
     assert pipe.longest == 1472
     assert (board.client.repeats > 2 and pipe.faults > 5) == bool(spoilt)
     assert board.read([board_registers(PLAN)["dropped"].addr])[0] > 0 or not spoilt
+
+
+def test_the_self_test_passes_over_ethernet(line: _Line) -> None:
+    checks = list(SelfTest(_Pipe(line), 1.0, PLAN).run())
+    assert len(checks) == 9 and all(check.passed is not False for check in checks), checks
+    assert sum(check.passed is True for check in checks) == 7, "what needs an interface is left out"
 
 
 def _serial_levels(octets: bytes) -> list[int]:
