@@ -188,9 +188,8 @@ class UdpCore(wiring.Component):
 def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
     """Join a core and the pins of a board. The PHY's management is not used: its pins hold their straps' setting."""
     pins = platform.request(rgmii.resource, 0, dir="-")
-    eth_rx_clk = Signal()  # no submodule may have this name: nextpnr finds the net by it
-    platform.add_clock_constraint(eth_rx_clk, LINE_MHZ * 1e6)
-    ins = {"rx_clk": eth_rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data}
+    platform.add_clock_constraint(pins.rx_clk.io, LINE_MHZ * 1e6)  # of the port: yosys 0.70 renames the net behind it
+    ins = {"rx_clk": core.rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data}
     # The pin is the reset, inverted by amaranth-boards' PinsN
     outs = {
         "tx_clk": core.tx_clk, "tx_ctrl": core.tx_ctl, "tx_data": core.tx_data, "rst": ~core.phy_rst_n,
@@ -203,4 +202,3 @@ def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
         m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("o", getattr(pins, name))
         m.d.comb += buffer.o.eq(signal)
     m.submodules.rgmii_mdio = io.Buffer("io", pins.mdio)  # it drives nothing; its pull-up is on the board
-    m.d.comb += core.rx_clk.eq(eth_rx_clk)
