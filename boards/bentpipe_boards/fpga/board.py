@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe_boards.devices import DEVICES, Device
+from bentpipe_boards.fpga.ethernet import Rgmii
 
 __all__ = ["PIN_CLOCKS", "Board"]
 
@@ -44,6 +45,8 @@ class Board:
     connect : callable
         ``connect(m, platform, status)`` drives what only this board has; ``status`` is a
         :class:`~bentpipe_boards.fpga.top.Status`.
+    rgmii : Rgmii or None
+        Its Ethernet PHY.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Board:
     plan: str
     connect: Callable[[Any, Any, Any], None]
     sdram: Callable[[Any, Any, Any], None] | None = None
+    rgmii: Rgmii | None = None
 
     @property
     def has(self) -> Device:

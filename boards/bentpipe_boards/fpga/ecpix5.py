@@ -3,6 +3,7 @@
 from amaranth.lib import io
 
 from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.ethernet import Rgmii
 
 __all__ = ["BOARD"]
 
@@ -38,4 +39,5 @@ BOARD = Board(
     clock_hz=75_000_000,
     plan="line",
     connect=_connect,
+    rgmii=Rgmii("eth_rgmii", rx_delay_s=0.0, tx_delay_s=2e-9),  # as LiteX' target for this board has them
 )

@@ -10,9 +10,11 @@ from typing import Any, Final, Self
 
 from bentpipe_boards.fpga.errors import FpgaError
 
-__all__ = ["FORMAT", "Manifest", "manifest_of"]
+__all__ = ["FORMAT", "LINE_MHZ", "Manifest", "manifest_of"]
 
 FORMAT: Final = 1
+LINE_MHZ: Final = 125.0
+"""Clock of the Ethernet line at 1 Gb/s."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Manifest:
         Versions by package.
     steps : dict
         By step: its cost.
+    ethernet : str
+        Addresses of the board; "" without Ethernet.
+    line_mhz : float or None
+        The highest clock of the Ethernet line by the same analysis; it has to be 125.
     format : int
     """
 
@@ -54,12 +60,14 @@ class Manifest:
     limit: list[str]
     tools: dict[str, str]
     steps: dict[str, dict[str, float]] = field(default_factory=dict)
+    ethernet: str = ""
+    line_mhz: float | None = None
     format: int = FORMAT
 
     @property
     def is_met(self) -> bool:
         """Return whether the bitstream is as fast as its clock."""
-        return self.achieved_mhz >= self.clock_mhz
+        return self.achieved_mhz >= self.clock_mhz and (self.line_mhz is None or self.line_mhz >= LINE_MHZ)
 
     def write(self, path: Path) -> None:
         """Write the manifest."""

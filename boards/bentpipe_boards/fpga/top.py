@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +13,10 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_boards.datagrams import Datagrams, DatagramSignature, Lines
 from bentpipe_boards.fpga.board import PIN_CLOCKS, Board
 from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.ethernet import UdpCore, join_pins
 from bentpipe_boards.fpga.pll import Pll, dividers
 from bentpipe_boards.sdram import SdramSignature, SdramTimes
 from bentpipe_boards.top import OctetTop
@@ -27,6 +30,11 @@ _SHOWN_S: Final = 0.05
 """How long a light shows something short."""
 _PAUSE_S: Final = 0.1
 """After which a half frame, or half a command of UARTBone, is over; as LiteX has it."""
+_LINE_PAUSE_S: Final = 0.01
+"""After which half a frame of one line no longer holds the other line."""
+_PATIENCE_S: Final = 0.02
+"""For which the board waits for Ethernet to take an answer: for a client's answer to ARP, but not for all of LiteEth's
+eight requests."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +64,13 @@ class Status:
 
 
 class SerialTop(wiring.Component):
-    """A board's core behind a serial line.
+    """A board's core behind a serial line, and Ethernet beside it.
 
     Parameters
     ----------
     plan : Plan
     clock_hz, baud : int
+    ethernet : bool
 
     Members
     -------
@@ -70,13 +79,17 @@ class SerialTop(wiring.Component):
         As for :class:`Status`.
     chip : Out(SdramSignature)
         Pins of the memory chip, if the plan has wires in the SDRAM.
+    received, sent : In(DatagramSignature), Out(DatagramSignature)
+        Datagrams, with Ethernet.
     """
 
-    def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD):
-        self.plan, self.clock_hz, self.baud = plan, clock_hz, baud
+    def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD, *, ethernet: bool = False):
+        self.plan, self.clock_hz, self.baud, self._ethernet = plan, clock_hz, baud, ethernet
         members = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
         if plan.sdram:
             members["chip"] = Out(SdramSignature())
+        if ethernet:
+            members |= {"received": In(DatagramSignature()), "sent": Out(DatagramSignature())}
         super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **members})
 
     @property
@@ -98,22 +111,50 @@ class SerialTop(wiring.Component):
         m.d.comb += [
             uart.pin_rx.eq(self.pin_rx),
             self.pin_tx.eq(uart.pin_tx),
-            octets.rx.eq(uart.rx),
-            octets.rx_valid.eq(uart.rx_valid),
             uart.tx.eq(octets.tx),
-            uart.tx_valid.eq(octets.tx_valid),
-            octets.tx_ready.eq(uart.tx_ready),
             self.link.eq(octets.open),
             self.works.eq(octets.busy),
         ]
+        if self._ethernet:
+            self._both(m, uart, octets)
+        else:
+            m.d.comb += [
+                octets.rx.eq(uart.rx),
+                octets.rx_valid.eq(uart.rx_valid),
+                uart.tx_valid.eq(octets.tx_valid),
+                octets.tx_ready.eq(uart.tx_ready),
+            ]
         half = self.clock_hz // 2
         count = Signal(range(half))
         m.d.sync += count.eq(count + 1)
         with m.If(count == half - 1):
             m.d.sync += [count.eq(0), self.clock.eq(~self.clock)]
-        self._show(m, uart.rx_valid, self.receives)
+        self._show(m, octets.rx_valid, self.receives)
         self._show(m, octets.tx_valid, self.sends)
         return m
+
+    def _both(self, m, uart, octets):
+        """Join the octets with the serial line and with Ethernet."""
+        m.submodules.lines = lines = Lines(pause=math.ceil(self.clock_hz * _LINE_PAUSE_S))
+        m.submodules.datagrams = datagrams = Datagrams(patience=math.ceil(self.clock_hz * _PATIENCE_S))
+        wiring.connect(m, wiring.flipped(self.received), datagrams.received)
+        wiring.connect(m, datagrams.sent, wiring.flipped(self.sent))
+        m.d.comb += [
+            lines.serial_rx.eq(uart.rx),
+            lines.serial_rx_valid.eq(uart.rx_valid),
+            lines.other_rx.eq(datagrams.rx),
+            lines.other_rx_valid.eq(datagrams.rx_valid),
+            datagrams.rx_ready.eq(lines.other_rx_ready),
+            octets.rx.eq(lines.rx),
+            octets.rx_valid.eq(lines.rx_valid),
+            lines.tx_valid.eq(octets.tx_valid),
+            octets.tx_ready.eq(lines.tx_ready),
+            uart.tx_valid.eq(lines.serial_tx_valid),
+            lines.serial_tx_ready.eq(uart.tx_ready),
+            datagrams.tx.eq(octets.tx),
+            datagrams.tx_valid.eq(lines.other_tx_valid),
+            lines.other_tx_ready.eq(datagrams.tx_ready),
+        ]
 
     def _show(self, m, strobe, light):
         clocks = int(self.clock_hz * _SHOWN_S)
@@ -134,11 +175,16 @@ class FpgaTop(Elaboratable):
     plan : Plan
     clock_hz : int
         Of the core; the PLL makes it exactly.
+    ethernet : bool
+        The board is driven over Ethernet, too.
     """
 
-    def __init__(self, board: Board, plan: Plan, clock_hz: int):
+    def __init__(self, board: Board, plan: Plan, clock_hz: int, *, ethernet: bool = False):
         if plan.sdram and board.sdram is None:
             raise FpgaError(f"{board.name}: has no SDRAM that can hold wires; take wires of block memory")
+        if ethernet and board.rgmii is None:
+            raise FpgaError(f"{board.name}: has no Ethernet")
+        self._ethernet = ethernet
         self.board, self.plan, self.clock_hz = board, plan, clock_hz
         self.dividers = dividers(board.reference_hz, clock_hz)
 
@@ -156,9 +202,14 @@ class FpgaTop(Elaboratable):
         line = platform.request("uart", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", line.rx)
         m.submodules.tx = tx = io.Buffer("o", line.tx)
-        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz)
+        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz, ethernet=self._ethernet)
         m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
         if self.board.sdram is not None and self.plan.sdram:
             self.board.sdram(m, platform, serial.chip)
+        if self.board.rgmii is not None and self._ethernet:
+            m.submodules.ethernet = ethernet = UdpCore(clock_hz=self.clock_hz)
+            wiring.connect(m, ethernet.received, serial.received)
+            wiring.connect(m, serial.sent, ethernet.sent)
+            join_pins(m, platform, self.board.rgmii, ethernet)
         self.board.connect(m, platform, serial.status)
         return m

@@ -6,6 +6,7 @@ import array
 import fcntl
 import os
 import select
+import socket
 import termios
 import time
 import tty
@@ -15,10 +16,14 @@ from typing import Final, Protocol
 
 from bentpipe_sim.board.errors import BoardError
 
-__all__ = ["BAUD", "Pipe", "SerialPipe"]
+__all__ = ["BAUD", "DATAGRAM_OCTETS", "UDP_PORT", "Pipe", "SerialPipe", "UdpPipe"]
 
 BAUD: Final = 3_000_000
 """Baud rate of serial lines to boards: the highest of common USB bridges."""
+UDP_PORT: Final = 10053
+"""UDP port of boards."""
+DATAGRAM_OCTETS: Final = 1472
+"""Payload of the longest datagram that Ethernet carries in one frame: 1,500 octets less the heads of IPv4 and UDP."""
 _SERIAL_WORDS: Final = 32
 """More than Linux' ``struct serial_struct`` has."""
 _FLAGS: Final = 4
@@ -129,6 +134,62 @@ class SerialPipe:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+class UdpPipe:
+    """Datagrams of UDP to a board, and those that it sends. Frames go on over their borders.
+
+    Parameters
+    ----------
+    address : str
+        Host name, or IPv4 address.
+    port : int
+    """
+
+    def __init__(self, address: str, port: int = UDP_PORT) -> None:
+        self._name = f"{address}, UDP port {port}"
+        try:
+            place = socket.getaddrinfo(address, port, socket.AF_INET, socket.SOCK_DGRAM)[0][4]
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+            raise BoardError(f"the address of {address!r} is unknown ({reason})") from None
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.connect(place)  # so the system drops what others send, and reports a refusal
+        except OSError as error:
+            self._socket.close()
+            raise self._failed(error) from None
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def send(self, octets: bytes) -> None:
+        for at in range(0, len(octets), DATAGRAM_OCTETS):
+            try:
+                self._socket.send(octets[at : at + DATAGRAM_OCTETS])
+            except BlockingIOError:  # it is lost, and sent again like any other lost one
+                return
+            except OSError as error:
+                raise self._failed(error) from None
+
+    def receive(self, until: float) -> bytes:
+        try:
+            if not select.select([self._socket], [], [], max(0.0, until - self.now()))[0]:
+                return b""
+            return self._socket.recv(1 << 16)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> BoardError:
+        if isinstance(error, ConnectionRefusedError):
+            return BoardError(f"{self._name}: is refused: the host is there, but no board is behind this port")
+        return BoardError(f"{self._name}: cannot be reached ({error.strerror}): check the address and the cable")
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 def _ask_for_low_latency(fd: int) -> None:

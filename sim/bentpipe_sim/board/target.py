@@ -15,18 +15,19 @@ from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.model import ModelPipe
-from bentpipe_sim.board.pipe import Pipe, SerialPipe
+from bentpipe_sim.board.pipe import UDP_PORT, Pipe, SerialPipe, UdpPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
 
-__all__ = ["TARGET", "check_target", "make_network", "open_target"]
+__all__ = ["TARGET", "check_target", "is_hardware", "make_network", "open_target"]
 
 TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
 
 _PATIENCE: Final = 40.0
 """Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
-_FORMS: Final = "board:model, board:sim or board:/dev/NAME"
+_FORMS: Final = "board:model, board:sim, board:/dev/NAME or board:udp:ADDRESS[:PORT]"
+_MOST_PORT: Final = (1 << 16) - 1
 
 
 def check_target(name: str) -> str:
@@ -40,7 +41,26 @@ def check_target(name: str) -> str:
     kind, _, port = name.partition(":")
     if kind == "board" and (port in ("model", "sim") or port.startswith("/")):
         return name
+    if kind == "board" and port.startswith("udp:"):
+        _address(port)
+        return name
     raise BoardError(f"a target is {_FORMS}, not {name!r}")
+
+
+def is_hardware(name: str) -> bool:
+    """Return whether a target is a board by itself, not one that is made for the run."""
+    return check_target(name).partition(":")[2] not in ("model", "sim")
+
+
+def _address(port: str) -> tuple[str, int]:
+    """Return address and port of ``udp:ADDRESS[:PORT]``."""
+    address, colon, number = port.removeprefix("udp:").partition(":")
+    if not address or (colon and not (number.isdecimal() and 0 < int(number) <= _MOST_PORT)):
+        raise BoardError(
+            f"board:udp: needs an IPv4 address or a host name, and a port of 1 to {_MOST_PORT} if any,"
+            f" not {port.removeprefix('udp:')!r}"
+        )
+    return address, int(number) if colon else UDP_PORT
 
 
 def make_network(seed: int) -> Network:
@@ -71,6 +91,8 @@ def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
         return ModelPipe(plan), 1.0
     if port == "sim":
         return _simulated(plan), _PATIENCE
+    if port.startswith("udp:"):
+        return UdpPipe(*_address(port)), 1.0
     return SerialPipe(Path(port)), 1.0
 
 

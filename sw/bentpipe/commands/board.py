@@ -13,6 +13,7 @@ from bentpipe.errors import BentpipeError
 
 if TYPE_CHECKING:
     from bentpipe_boards.fpga.board import Board
+    from bentpipe_boards.fpga.ethernet import Ethernet
     from bentpipe_boards.fpga.manifest import Manifest
     from bentpipe_sim.board.windows import Plan
 
@@ -200,6 +201,12 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="seed of the placement (may be repeated; default: 1 to 5, up to the first that meets the clock)",
     )
+    parser.add_argument(
+        "--ip",
+        metavar="ADDRESS",
+        help="IPv4 address of a board with Ethernet; none: build without Ethernet (default: 192.168.1.50)",
+    )
+    parser.add_argument("--mac", metavar="ADDRESS", help="its MAC address (default: 10:e2:d5:00:00:00)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -218,7 +225,8 @@ def _build(given: argparse.Namespace) -> int:
         name, plan, _ = _experiment_plan(wanted, given.settings, board)
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
-    builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True))
+    ethernet = _ethernet(given, board)
+    builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True), ethernet)
     met = []
     for seed in given.seeds or _SEEDS:
         try:
@@ -239,21 +247,40 @@ _SEEDS: Final = (1, 2, 3, 4, 5)
 """Seeds of the placement when none is asked for."""
 
 
+def _ethernet(given: argparse.Namespace, board: Board) -> Ethernet | None:
+    """Return the addresses of the board, or None without Ethernet."""
+    from bentpipe_boards.fpga.ethernet import DEFAULT_IP, Ethernet
+
+    if board.rgmii is None or given.ip == "none":
+        if given.mac is not None or given.ip not in (None, "none"):
+            why = "has no Ethernet" if board.rgmii is None else "is built without Ethernet: --ip none"
+            raise BentpipeError(f"{board.name}: {why}, so it has no address")
+        return None
+    return Ethernet.of(given.ip or DEFAULT_IP, given.mac)
+
+
 def _clock(manifest: Manifest) -> str:
     verdict = "met" if manifest.is_met else "NOT met, so this bitstream is not flashed"
-    return f"{manifest.clock_mhz:g} MHz {verdict} ({manifest.achieved_mhz:g} MHz)"
+    achieved = f"{manifest.achieved_mhz:g} MHz"
+    if manifest.line_mhz is not None:
+        achieved += f"; Ethernet: {manifest.line_mhz:g} of 125 MHz"
+    return f"{manifest.clock_mhz:g} MHz {verdict} ({achieved})"
 
 
 def _info_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "place", metavar="PORT|FILE", help="serial port of a board (its nodes are reset), or a bitstream or manifest"
+        "place",
+        metavar="PORT|FILE",
+        help="serial port or board:udp:ADDRESS of a board (its nodes are reset), or a bitstream or manifest",
     )
     json_option(parser)
 
 
 def _info(given: argparse.Namespace) -> int:
     if given.place.startswith("/dev/"):
-        return _port_info(given)
+        return _port_info(given, f"board:{given.place}")
+    if given.place.startswith("board:"):
+        return _port_info(given, given.place)
     from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 
     path = Path(given.place)
@@ -268,6 +295,7 @@ def _info(given: argparse.Namespace) -> int:
         "build": manifest.build,
         "nodes": _nodes(_read_plan(manifest.plan)),
         "clock": f"{_clock(manifest)}, seed {manifest.seed}",
+        **({"ethernet": manifest.ethernet} if manifest.ethernet else {}),
         "used": used,
         "tools": ", ".join(f"{name} {version}" for name, version in manifest.tools.items()),
         "slowest path": manifest.limit[0] if manifest.limit else "unknown",
@@ -287,15 +315,19 @@ def _read_plan(plan: dict[str, Any]) -> Plan:
     return Plan.from_json(json.dumps(plan))
 
 
-def _port_info(given: argparse.Namespace) -> int:
+def _port_info(given: argparse.Namespace, target: str) -> int:
     import json
 
+    from bentpipe_boards.fpga.plans import PLANS
     from bentpipe_sim.board.board import Board
     from bentpipe_sim.board.client import Client
     from bentpipe_sim.board.gateware import outdated
-    from bentpipe_sim.board.pipe import SerialPipe
+    from bentpipe_sim.board.target import is_hardware, open_target
 
-    board = Board(Client(SerialPipe(Path(given.place))))
+    if not is_hardware(target):
+        raise BentpipeError(f"{target} is made for a run, and no board that is connected; see bentpipe board plan")
+    pipe, patience = open_target(target, PLANS["line"])
+    board = Board(Client(pipe, patience=patience))
     try:
         if given.json:
             return print_json(json.loads(board.plan.to_json()))
@@ -342,7 +374,8 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
         "--target",
         metavar="BOARD",
         required=True,
-        help=f"board:/dev/ttyUSB0{note}, board:sim (its RTL, simulated), board:model (in software)",
+        help=f"board:/dev/ttyUSB0{note} or board:udp:ADDRESS (the same over Ethernet), board:sim (its RTL, simulated),"
+        " board:model (in software)",
     )
     parser.add_argument(
         "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"
@@ -353,13 +386,12 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
 def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
     """Return the target, a plan, and whether an existing board must have that plan."""
     from bentpipe_boards.fpga.plans import PLANS
-    from bentpipe_sim.board.target import check_target
+    from bentpipe_sim.board.target import check_target, is_hardware
 
     target = check_target(given.target)
     if given.plan is not None and given.plan not in PLANS:
         raise BentpipeError(f"no plan is called {given.plan!r}; there are {', '.join(PLANS)}")
-    is_real = target.partition(":")[2].startswith("/")
-    return target, PLANS[given.plan or "line"], given.plan is not None or not is_real
+    return target, PLANS[given.plan or "line"], given.plan is not None or not is_hardware(target)
 
 
 def _regs_arguments(parser: argparse.ArgumentParser) -> None:

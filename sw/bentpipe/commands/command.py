@@ -216,7 +216,8 @@ def target_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="BOARD",
-        help="a board that runs in lockstep: board:/dev/ttyUSB0, board:sim (its RTL, simulated), board:model",
+        help="a board that runs in lockstep: board:/dev/ttyUSB0, board:udp:ADDRESS, board:sim (its RTL, simulated),"
+        " board:model",
     )
 
 

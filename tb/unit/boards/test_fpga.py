@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +15,10 @@ import pytest
 
 from bentpipe.cli import main
 from bentpipe_boards import tools as tools_of_boards
-from bentpipe_boards.fpga import board_named, boards, build, sizes
+from bentpipe_boards.fpga import board_named, boards, build, ethernet, sizes
 from bentpipe_boards.fpga.build import Builder
 from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.ethernet import Ethernet
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
@@ -26,6 +28,7 @@ from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
+from bentpipe_sim.errors import ToolError
 
 BOARD = board_named("ulx3s-85f")
 TINY = Plan((Shape.of("link"),), (16,), tx_words=16, rx_words=128, frame_words=64)
@@ -56,6 +59,7 @@ def test_a_top_has_its_boards_pins_and_clock(board):
     for pin in ("uart_0__rx__io", "uart_0__tx__io", *lights[board.name]):
         assert f'LOCATE COMP "{pin}"' in constraints
     assert "EHXPLLL" in rtlil
+    assert "eth_rgmii" not in constraints and "bentpipe_ethernet" not in rtlil
     assert board.plan in PLANS
 
 
@@ -78,6 +82,80 @@ def test_a_board_without_sdram_refuses_wires_in_it():
     assert "ODDRX1F" in rtlil and "CLKOS_FPHASE" in rtlil
 
 
+# Ethernet
+
+ECPIX5 = board_named("ecpix5-85f")
+
+
+def test_ethernet_has_its_pins_and_its_clock():
+    builder = Builder(ECPIX5, TINY, ECPIX5.clock_hz, Path(), ethernet=Ethernet("10.0.0.7"))
+    rtlil, constraints = builder._elaborate()
+    sites = {"rx_clk__io": "E11", "rx_data__io[3]": "A9", "tx_clk__io": "A12", "rst__io": "C13", "mdc__io": "C11"}
+    for pin, site in sites.items():
+        assert f'LOCATE COMP "eth_rgmii_0__{pin}" SITE "{site}"' in constraints
+    assert 'FREQUENCY PORT "eth_rgmii_0__rx_clk__io" 125000000.0 HZ' in constraints
+    assert r"cell \bentpipe_ethernet" in rtlil
+    with pytest.raises(FpgaError, match="ulx3s-85f: has no Ethernet"):
+        Builder(BOARD, TINY, BOARD.clock_hz, Path(), ethernet=Ethernet("10.0.0.7"))._elaborate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ecpix5-85f", "--ip", "localhost"], "an IP address is four numbers, such as 192.168.1.50, not 'localhost'"),
+        (["ecpix5-85f", "--ip", "192.168.1.255"], "192.168.1.255 is no address that a board can have"),
+        (["ecpix5-85f", "--ip", "224.0.0.1"], "224.0.0.1 is no address that a board can have"),
+        (["ecpix5-85f", "--mac", "10:e2"], "a MAC address is six octets, such as 10:e2:d5:00:00:01, not '10:e2'"),
+        (["ecpix5-85f", "--mac", "11:e2:d5:00:00:00"], "0x11e2d5000000 is no MAC address of one station"),
+        (["ecpix5-85f", "--ip", "none", "--mac", "10:e2:d5:00:00:00"], "is built without Ethernet: --ip none"),
+        (["ulx3s-85f", "--ip", "10.0.0.7"], "ulx3s-85f: has no Ethernet, so it has no address"),
+        (["ecpix5-85f", "--clock", "25"], "Ethernet needs a clock of 35 MHz or more, not 25"),
+        (["ecpix5-85f"], "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"),
+    ],
+)
+def test_wrong_addresses_and_a_missing_liteeth_are_one_line(arguments, message, tmp_path, capsys, monkeypatch, tools):
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 1, "", "Traceback\nModuleNotFoundError: No module named 'litex'\n")
+
+    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    assert main(["board", "build", *arguments, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert tools.ran == []
+
+
+def test_a_failure_of_liteeth_is_reported(tmp_path, monkeypatch):
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 1, "", "Traceback\nValueError: no such thing\n")
+
+    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    with pytest.raises(ToolError, match="LiteEth's core could not be made: ValueError: no such thing"):
+        ethernet.liteeth(Ethernet("10.0.0.7"), ECPIX5.rgmii, 75_000_000, tmp_path)
+
+
+@pytest.mark.parametrize("line_mhz", [130.0, 124.9])
+def test_a_bitstream_has_to_meet_the_clock_of_the_line_too(tmp_path, tools, monkeypatch, capsys, line_mhz):
+    def run(command, **_):
+        (tmp_path / "ethernet.v").write_text(command[-1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    tools.mhz, tools.line_mhz = 80.0, line_mhz
+    given = ["board", "build", "ecpix5-85f", "--ip", "10.0.0.7", "--mac", "02:00:00:00:00:09", "--out", str(tmp_path)]
+    assert main(given) == (0 if line_mhz >= 125 else 1)
+    verdict = "met" if line_mhz >= 125 else "NOT met, so this bitstream is not flashed"
+    assert f"75 MHz {verdict} (80 MHz; Ethernet: {line_mhz:g} of 125 MHz)" in capsys.readouterr().out
+    assert main(["board", "info", str(tmp_path / "seed-1" / "bentpipe-ecpix5-85f.bit")]) == 0
+    assert "10.0.0.7, UDP port 10053, MAC 02:00:00:00:00:09" in capsys.readouterr().out
+    assert "read_verilog ethernet.v" in (tmp_path / "map.ys").read_text()
+    ran = len(tools.ran)
+    main([*given[:4], "10.0.0.8", *given[5:]])
+    assert tools.ran[ran:] == ["yosys", "nextpnr-ecp5", "ecppack"], "another address is another bitstream"
+    tools.line_mhz = None
+    assert main([*given[:4], "10.0.0.9", *given[5:]]) == 2
+    assert "the timing of the Ethernet line is unknown" in capsys.readouterr().err
+
+
 # Builds
 
 
@@ -86,6 +164,7 @@ class _Tools:
 
     def __init__(self, mhz: float = 60.0) -> None:
         self.mhz, self.ran, self.unroutable = mhz, [], set()
+        self.line_mhz: float | None = None
 
     def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
@@ -106,6 +185,8 @@ class _Tools:
                 "utilization": {kind: {"used": 3, "available": 9} for kind in build._RESOURCES},
                 "critical_paths": [path],
             }
+            if self.line_mhz is not None:
+                report["fmax"]["rx"] = {"achieved": self.line_mhz, "constraint": 125.0}
             (folder / command[command.index("--report") + 1]).write_text(json.dumps(report))
         else:
             (folder / command[command.index("--bit") + 1]).write_bytes(b"bits")
@@ -221,7 +302,7 @@ def test_info_tells_what_a_bitstream_has(tmp_path, tools, capsys):
 
 def test_info_tells_what_a_connected_board_has(monkeypatch, capsys):
     plan = replace(PLANS["star"], gateware="0123456789ab")
-    monkeypatch.setattr("bentpipe_sim.board.pipe.SerialPipe", lambda device: ModelPipe(plan))
+    monkeypatch.setattr("bentpipe_sim.board.target.SerialPipe", lambda device: ModelPipe(plan))
     assert main(["board", "info", "/dev/ttyUSB0"]) == 0
     told, error = capsys.readouterr()
     assert error == f"/dev/ttyUSB0: has gateware 0123456789ab, this software's is {gateware()}: flash or rebuild\n"

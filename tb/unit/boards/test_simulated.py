@@ -39,7 +39,7 @@ def test_without_a_target_there_is_no_board(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("name", ["board", "board:", "board:usb", "sim", "board:udp"])
 def test_what_is_no_target_is_refused(name: str) -> None:
-    with pytest.raises(BoardError, match="a target is board:model, board:sim or board:/dev/NAME, not"):
+    with pytest.raises(BoardError, match="a target is board:model, board:sim, board:/dev/NAME or board:udp:ADDRESS"):
         check_target(name)
 
 

@@ -1,0 +1,204 @@
+"""Ethernet of a board: LiteEth's core behind its PHY. LiteEth writes the core as Verilog when a bitstream is built."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from amaranth.hdl import ClockSignal, Const, Instance, Module, Signal
+from amaranth.lib import io, wiring
+from amaranth.lib.wiring import In, Out
+
+from bentpipe_boards.datagrams import DatagramSignature
+from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.manifest import LINE_MHZ
+from bentpipe_sim.board.pipe import UDP_PORT
+from bentpipe_sim.errors import ToolError
+
+__all__ = ["DEFAULT_IP", "Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
+
+DEFAULT_IP: Final = "192.168.1.50"
+_LEAST_HZ: Final = 35_000_000
+"""A word of 32 bits a clock is more than the line's 31.25 million words a second, so that a frame has no gap."""
+_RESET_S: Final = 0.02
+"""The PHY is held in reset for twice as long as its data sheet asks for (KSZ9031RNX: 10 ms)."""
+_MISSING: Final = "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"
+_MULTICAST_MAC: Final = 1 << 40
+
+
+@dataclass(frozen=True)
+class Ethernet:
+    """The addresses of a board.
+
+    Members
+    -------
+    ip : str
+    mac : int
+        By default one from the range that LiteX uses.
+    port : int
+        For UDP.
+
+    Raises
+    ------
+    FpgaError
+        An address is none of a host.
+    """
+
+    ip: str
+    mac: int = 0x10E2D5000000
+    port: int = UDP_PORT
+
+    def __post_init__(self) -> None:
+        try:
+            address = ipaddress.IPv4Address(self.ip)
+        except ValueError:
+            raise FpgaError(f"an IP address is four numbers, such as 192.168.1.50, not {self.ip!r}") from None
+        # LiteEth sends to each address that ends in 255 as a broadcast, and so cannot have one itself
+        if address.is_multicast or address.is_unspecified or address.is_reserved or address.packed[3] in (0, 255):
+            raise FpgaError(f"{self.ip} is no address that a board can have")
+        if not 0 < self.mac < 1 << 48 or self.mac & _MULTICAST_MAC:
+            raise FpgaError(f"{self.mac:#x} is no MAC address of one station")
+
+    @classmethod
+    def of(cls, ip: str, mac: str | None) -> Ethernet:
+        """Return the addresses that are written like this.
+
+        Raises
+        ------
+        FpgaError
+            One cannot be read.
+        """
+        if mac is None:
+            return cls(ip)
+        if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", mac):
+            raise FpgaError(f"a MAC address is six octets, such as 10:e2:d5:00:00:01, not {mac!r}")
+        return cls(ip, int(mac.replace(":", ""), 16))
+
+    def __str__(self) -> str:
+        return f"{self.ip}, UDP port {self.port}, MAC {self.mac.to_bytes(6, 'big').hex(':')}"
+
+
+@dataclass(frozen=True)
+class Rgmii:
+    """The PHY of a board.
+
+    Members
+    -------
+    resource : str
+        Of Amaranth's platform, with the pins of amaranth-boards.
+    rx_delay_s, tx_delay_s : float
+        What the FPGA delays; the PHY or the board does the rest of RGMII's 2 ns.
+    """
+
+    resource: str
+    rx_delay_s: float
+    tx_delay_s: float
+
+
+def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path) -> str:
+    """Return LiteEth's core as Verilog: the module ``bentpipe_ethernet``. It is written into the folder first.
+
+    Raises
+    ------
+    FpgaError
+        The core's clock is too slow for it.
+    ToolError
+        LiteEth is not there, or fails.
+    """
+    if clock_hz < _LEAST_HZ:
+        raise FpgaError(f"Ethernet needs a clock of {_LEAST_HZ / 1e6:g} MHz or more, not {clock_hz / 1e6:g}")
+    file = folder.resolve() / "ethernet.v"
+    settings = {
+        "clock_hz": clock_hz, "ip": ethernet.ip, "mac": ethernet.mac, "port": ethernet.port,
+        "rx_delay_s": rgmii.rx_delay_s, "tx_delay_s": rgmii.tx_delay_s,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "bentpipe_boards.fpga.liteeth_core", str(file), json.dumps(settings)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if "No module named" in reason and re.search(r"'(migen|litex|liteeth)\b", reason):
+            raise ToolError(_MISSING)
+        raise ToolError(f"LiteEth's core could not be made: {reason}")
+    return file.read_text()
+
+
+class UdpCore(wiring.Component):
+    """LiteEth's core: ARP, ICMP echo, and UDP on one port, behind RGMII.
+
+    Parameters
+    ----------
+    clock_hz : int
+    reset_s : float
+        Time for which the PHY is held in reset.
+
+    Members
+    -------
+    received, sent : Out(DatagramSignature), In(DatagramSignature)
+    rx_clk, rx_ctl, rx_data : In(1), In(1), In(4)
+    tx_clk, tx_ctl, tx_data : Out(1), Out(1), Out(4)
+    phy_rst_n : Out(1)
+        Pins of the PHY.
+    """
+
+    def __init__(self, *, clock_hz: int, reset_s: float = _RESET_S):
+        self._reset_clocks = math.ceil(clock_hz * reset_s)
+        super().__init__(
+            {
+                "received": Out(DatagramSignature()),
+                "sent": In(DatagramSignature()),
+                "rx_clk": In(1),
+                "rx_ctl": In(1),
+                "rx_data": In(4),
+                "tx_clk": Out(1),
+                "tx_ctl": Out(1),
+                "tx_data": Out(4),
+                "phy_rst_n": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        # LiteEth holds the PHY in reset while it is itself, and for 256 clocks more
+        waited, reset = Signal(range(self._reset_clocks + 1)), Signal(init=1)
+        with m.If(waited != self._reset_clocks):
+            m.d.sync += waited.eq(waited + 1)
+        with m.Else():
+            m.d.sync += reset.eq(0)
+        ports = {
+            "i_clk": ClockSignal(), "i_rst": reset, "o_rgmii_rst_n": self.phy_rst_n,
+            "i_rgmii_clocks_rx": self.rx_clk, "o_rgmii_clocks_tx": self.tx_clk,
+            "i_rgmii_rx_ctl": self.rx_ctl, "i_rgmii_rx_data": self.rx_data,
+            "o_rgmii_tx_ctl": self.tx_ctl, "o_rgmii_tx_data": self.tx_data,
+        }  # fmt: skip
+        for stream, leaves in (("received", "o"), ("sent", "i")):
+            for name in DatagramSignature().members:
+                way = ("i" if leaves == "o" else "o") if name == "ready" else leaves
+                ports[f"{way}_{stream}_{name}"] = getattr(getattr(self, stream), name)
+        m.submodules.core = Instance("bentpipe_ethernet", **ports)
+        return m
+
+
+def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:
+    """Join a core and the pins of a board. The PHY's management is not used: its pins hold their straps' setting."""
+    pins = platform.request(rgmii.resource, 0, dir="-")
+    platform.add_clock_constraint(pins.rx_clk.io, LINE_MHZ * 1e6)  # of the port: yosys 0.70 renames the net behind it
+    ins = {"rx_clk": core.rx_clk, "rx_ctrl": core.rx_ctl, "rx_data": core.rx_data}
+    # The pin is the reset, inverted by amaranth-boards' PinsN
+    outs = {
+        "tx_clk": core.tx_clk, "tx_ctrl": core.tx_ctl, "tx_data": core.tx_data, "rst": ~core.phy_rst_n,
+        "mdc": Const(0),
+    }  # fmt: skip
+    for name, signal in ins.items():
+        m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("i", getattr(pins, name))
+        m.d.comb += signal.eq(buffer.i)
+    for name, signal in outs.items():
+        m.submodules[f"rgmii_{name}"] = buffer = io.Buffer("o", getattr(pins, name))
+        m.d.comb += buffer.o.eq(signal)
+    m.submodules.rgmii_mdio = io.Buffer("io", pins.mdio)  # it drives nothing; its pull-up is on the board
