@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from litex.build.lattice import LatticePlatform
 from litex.gen import LiteXModule
 from migen import Case, ClockDomain, If
 
-__all__ = ["Ethernet"]
+__all__ = ["Ethernet", "Settings"]
 
 _STREAM = (("valid", 1), ("ready", 1), ("last", 1), ("data", 32), ("ip_address", 32), ("port", 16), ("length", 16))
 _IO = [
@@ -41,12 +42,12 @@ _IO = [
 ]  # fmt: skip
 
 
-class Ethernet(LiteXModule):
-    """The core, with its ports as pins of a LiteX platform.
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the core.
 
-    Parameters
-    ----------
-    platform
+    Members
+    -------
     clock_hz : int
         Of ``clk``.
     ip, mac : str, int
@@ -56,23 +57,43 @@ class Ethernet(LiteXModule):
         Delays of RGMII that the PHY does not make.
     """
 
-    def __init__(
-        self, platform: Any, *, clock_hz: int, ip: str, mac: int, port: int, rx_delay_s: float, tx_delay_s: float
-    ) -> None:
+    clock_hz: int
+    ip: str
+    mac: int
+    port: int
+    rx_delay_s: float
+    tx_delay_s: float
+
+
+class Ethernet(LiteXModule):
+    """The core, with its ports as pins of a LiteX platform.
+
+    Parameters
+    ----------
+    platform
+    settings : Settings
+    """
+
+    def __init__(self, platform: Any, settings: Settings) -> None:
         self.cd_sys = ClockDomain()
         self.comb += [self.cd_sys.clk.eq(platform.request("clk")), self.cd_sys.rst.eq(platform.request("rst"))]
         # The status of the link is in a register that nothing reads
         self.phy = LiteEthPHYRGMII(
             platform.request("rgmii_clocks"),
             platform.request("rgmii"),
-            rx_delay=rx_delay_s,
-            tx_delay=tx_delay_s,
+            rx_delay=settings.rx_delay_s,
+            tx_delay=settings.tx_delay_s,
             with_inband_status=False,
         )
         self.core = LiteEthUDPIPCore(
-            self.phy, mac_address=mac, ip_address=ip, clk_freq=clock_hz, dw=32, with_sys_datapath=True
+            self.phy,
+            mac_address=settings.mac,
+            ip_address=settings.ip,
+            clk_freq=settings.clock_hz,
+            dw=32,
+            with_sys_datapath=True,
         )
-        user = self.core.udp.crossbar.get_port(port, dw=32)
+        user = self.core.udp.crossbar.get_port(settings.port, dw=32)
         received, sent = platform.request("received"), platform.request("sent")
         source, sink = user.source, user.sink
         self.comb += [
@@ -85,16 +106,16 @@ class Ethernet(LiteXModule):
                 for name in ("valid", "last", "data", "ip_address", "length")
             ),
             sink.dst_port.eq(sent.port),
-            sink.src_port.eq(port),
+            sink.src_port.eq(settings.port),
             sent.ready.eq(sink.ready),
             If(sent.last, Case(sent.length[:2], {k: sink.last_be.eq(1 << (k - 1) % 4) for k in range(4)})),
         ]
 
 
 def main() -> int:
-    file, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
+    file, settings = Path(sys.argv[1]), Settings(**json.loads(sys.argv[2]))
     platform = LatticePlatform("LFE5UM5G-85F-8BG554I", io=_IO, toolchain="trellis")
-    core = Ethernet(platform, **settings)
+    core = Ethernet(platform, settings)
     text = str(platform.get_verilog(core, name="bentpipe_ethernet"))
     # Without the comments, in which the date is
     file.write_text(re.sub(r"^//.*\n", "", text, flags=re.MULTILINE))

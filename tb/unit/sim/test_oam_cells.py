@@ -140,6 +140,7 @@ def round_trips(delays, posts):
     return [round(time / ticks_to_ps(10**9) * 10**9) for time in times]
 
 
+@pytest.mark.plain_hosts
 @pytest.mark.parametrize("delay", [1, 16, 40, 333, 12_345])
 def test_a_round_trip_in_an_idle_network_is_known_to_the_tick(delay):
     """Each way a tick in which the interface takes the cell, 16 in which its line sends it, and the wire's; at the far
