@@ -86,7 +86,7 @@ BOARD := ulx3s-85f
 PLAN := line
 SEEDS :=
 
-bitstream: $(VENV)/.runtime $(VENV)/.synth $(if $(filter ecpix5-%,$(BOARD)),$(VENV)/.litex) ## a bitstream in build/BOARD-PLAN (minutes; PLAN=lan an hour); BOARD='ulx3s-85f' PLAN='line' SEEDS='1 2 3' choose
+bitstream: $(VENV)/.runtime $(VENV)/.synth $(if $(filter ecpix5-%,$(BOARD)),$(VENV)/.litex) ## a bitstream in build/BOARD-PLAN (minutes; PLAN=lan half an hour a seed); BOARD='ulx3s-85f' PLAN='line' SEEDS='1 2 3' choose
 	nice -n 5 $(BIN)/bentpipe board build $(BOARD) $(PLAN) $(foreach seed,$(SEEDS),--seed $(seed)) $(ARGS)
 
 bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a node's tick, us a segment; beside ns-3 where that is installed
