@@ -76,7 +76,9 @@ def build(folder):
     folder.mkdir(parents=True, exist_ok=True)
     platform = Platform()
     soc = Soc(platform, folder)
-    platform.get_verilog(soc).write(str(folder / "top.v"))
+    made = platform.get_verilog(soc)
+    for name, text in {"top.v": made.main_source, **made.data_files}.items():  # its write() has the data elsewhere
+        (folder / name).write_text(text)
     (folder / "csr.csv").write_text(get_csr_csv(soc.csr_regions, soc.constants, soc.mem_regions))
     return [folder / "top.v", *(Path(file) for file, *_ in platform.sources)]
 

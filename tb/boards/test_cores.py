@@ -32,8 +32,11 @@ def test_plain_verilog_with_axi4_stream(tmp_path: Path) -> None:
 
 def test_litex_soc(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "litex_soc.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=elsewhere)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert list(elsewhere.iterdir()) == []
     sources = [Path(line) for line in done.stdout.splitlines() if line.endswith(".v")]
     simulate(sources, "top", "boards.bench_litex", tmp_path, BENTPIPE_CSR=str(tmp_path / "csr.csv"))
 
