@@ -134,7 +134,7 @@ def _fits(given: argparse.Namespace) -> int:
 
 def _verdict(name: str, board: Board) -> str:
     """Return whether an experiment's first case fits a board, in words."""
-    from bentpipe_boards.fpga.sizes import fitting_buffer, rows_of
+    from bentpipe_boards.fpga.sizes import ROUTABLE, fitting_buffer, rows_of
     from bentpipe_sim.errors import SimulationError
 
     try:
@@ -147,7 +147,9 @@ def _verdict(name: str, board: Board) -> str:
         return str(error)
     if buffer_cells is not None:
         return f"fits with buffers of {buffer_cells} cells"
-    return f"no: needs {whole.lut} LUT, {whole.ebr} EBR {whole.shape}"
+    room = {key: int(share * getattr(board.has, key)) for key, share in ROUTABLE.items()}
+    over = [f"{takes} {key.upper()} of {room[key]}" for key in room if (takes := getattr(whole, key)) > room[key]]
+    return f"no: needs {', '.join(over)}"
 
 
 def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
@@ -163,6 +165,8 @@ def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
         f"| {' | '.join(heads)} |",
         f"| {' | '.join(['---'] * len(heads))} |",
         *(f"| `{row[0]}` | {' | '.join(row[1:])} |" for row in rows),
+        "",
+        "Next: [Boards](boards.md).",
     ]
     return "\n".join(lines) + "\n"
 
