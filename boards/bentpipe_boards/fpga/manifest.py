@@ -10,11 +10,18 @@ from typing import Any, Final, Self
 
 from bentpipe_boards.fpga.errors import FpgaError
 
-__all__ = ["FORMAT", "LINE_MHZ", "Manifest", "manifest_of"]
+__all__ = ["FORMAT", "LINE_MHZ", "Manifest", "manifest_of", "whole"]
 
 FORMAT: Final = 1
 LINE_MHZ: Final = 125.0
 """Clock of the Ethernet line at 1 Gb/s."""
+
+
+def whole(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text)
+    part.replace(path)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Manifest:
 
     def write(self, path: Path) -> None:
         """Write the manifest."""
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        whole(path, json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -7,7 +7,10 @@ import re
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -165,11 +168,13 @@ class _Tools:
 
     def __init__(self, mhz: float = 60.0) -> None:
         self.mhz, self.ran, self.unroutable = mhz, [], set()
+        self.wait: Callable[[], object] = lambda: None
         self.line_mhz: float | None = None
 
     def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
         self.ran.append(name)
+        self.wait()
         if name == "nextpnr-ecp5" and int(command[command.index("--seed") + 1]) in self.unroutable:
             raise GivenUpError("nextpnr-ecp5: no way")
         if name == "yosys":
@@ -218,6 +223,26 @@ def test_a_build_is_kept_and_a_second_seed_begins_with_placement(tmp_path, tools
     assert Manifest.read(manifest_of(first)).build != Manifest.read(manifest_of(second)).build
     _builder(tmp_path, clock_hz=75_000_000).build(1)
     assert tools.ran[5:] == ["yosys", "nextpnr-ecp5", "ecppack"]
+
+
+def test_two_builds_at_once_in_a_folder_are_one(tmp_path, tools):
+    waits = threading.Event()
+    tools.wait = lambda: waits.wait(10)
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(_builder(tmp_path).build, 1) for _ in range(2)]
+        while not tools.ran:
+            time.sleep(0.01)
+        waits.set()
+        assert both[0].result() == both[1].result()
+    assert tools.ran == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "map.json",
+        "map.ys",
+        "seed-1",
+        "top.il",
+        "top.json",
+        "top.lpf",
+    ]
 
 
 def test_an_interrupted_placement_is_done_again(tmp_path, tools):
@@ -270,6 +295,10 @@ def test_the_first_seed_that_can_be_routed_is_taken(tmp_path, tools, monkeypatch
         "seed 1: nextpnr-ecp5: no way", "seed 2: nextpnr-ecp5: no way",
     ]  # fmt: skip
     assert not (tmp_path / "seed-4").exists()
+    ran = len(tools.ran)
+    assert main(command) == 0
+    assert "seed 2: nextpnr-ecp5: no way, found before" in capsys.readouterr().err
+    assert tools.ran[ran:] == [], "nothing that is known is made again"
     assert main([*command, "--seed", "2", "--seed", "3"]) == 1, "a seed that was asked for"
     assert not manifest_of(tmp_path / "seed-2/bentpipe-ulx3s-85f.bit").exists()
 
