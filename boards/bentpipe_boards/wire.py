@@ -302,8 +302,12 @@ class _End(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = self.cells.bit_length() - 1
-        m.submodules.words = words = memory.Memory(shape=32, depth=16 * self.cells, init=[])
-        m.submodules.dues = dues = memory.Memory(shape=TIME_BITS + 1, depth=self.cells, init=[])
+        # No row is used that is read while it is written. Block memory also for the few rows of ticks: a network on a
+        # board needs more LUTs than block memories, and memories of LUTs are hard to route
+        m.submodules.words = words = memory.Memory(shape=32, depth=16 * self.cells, init=[], attrs={"no_rw_check": 1})
+        m.submodules.dues = dues = memory.Memory(
+            shape=TIME_BITS + 1, depth=self.cells, init=[], attrs={"ram_style": "block", "no_rw_check": 1}
+        )
         put, get = words.write_port(), words.read_port(domain="sync")
         put_due, get_due = dues.write_port(), dues.read_port(domain="sync")
         write, fetched, read = Signal(bits), Signal(bits), Signal(bits)

@@ -42,7 +42,7 @@ def test_a_run_that_goes_on_is_shown_live_and_then_its_report(open_page, served)
         queue.wait_for(state="attached")
         before = queue.get_attribute("d")
         assert "2.900 s of" in page.locator("#verdict").text_content()
-        assert {"Throughput", "Speed"} <= set(page.locator("#facts dt").all_text_contents())
+        assert {"Throughput over the common time", "Speed"} <= set(page.locator("#facts dt").all_text_contents())
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
         run.keep({**so_far, "time": {**so_far["time"], "simulated_s": 6.0}}, part(result, HALF, SAMPLES))
         page.wait_for_function(
