@@ -5,7 +5,8 @@ Rules, with the reason in CONTRIBUTING ("Language"):
 - Pages: no idiom of ``IDIOMS``, as each has a plain word; no sentence of more than 25 words, numbers not counted.
 - Messages (help texts, errors, remarks, verdicts: the string literals of ``PACKAGES``), and descriptions of the
   catalogue: the same.
-- Docstrings of ``PACKAGES``: the first line is a sentence. That of a function begins with a verb of ``VERBS``.
+- Docstrings of ``PACKAGES``: the first line is a sentence. That of a function begins with a verb of ``VERBS``. In
+  ``TESTS`` the first line is a sentence or names the thing, as tests state what holds.
 
 ``prose.txt`` lists how many breaches each page, and the messages of each package, may have; docstrings have none. The
 numbers may not grow. ``--update`` writes lower numbers, never higher ones. ``--show NAME`` prints the breaches of a
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 LISTED = Path(__file__).with_name("prose.txt")
 MOST_WORDS = 25
 PACKAGES = ("sw/bentpipe", "sim/bentpipe_sim", "hdl/bentpipe_hdl", "boards/bentpipe_boards")
+TESTS = "tb"
 
 IDIOMS = {
     r"has (?:its|their) turn": "is next, is served",
@@ -153,7 +155,7 @@ def messages(source: str) -> list[str]:
     return found
 
 
-def docstrings(source: str) -> list[str]:
+def docstrings(source: str, *, is_test: bool = False) -> list[str]:
     """Return the docstrings of a Python file whose first line is no sentence."""
     found = []
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -165,7 +167,7 @@ def docstrings(source: str) -> list[str]:
         word = first.split()[0].rstrip(",.:;")
         if FRAGMENT.match(first) or not re.search(r"[.?!:]['\")`]*(?:\s|$)", first):
             found.append(f"{statement.lineno}: no sentence: {first}")
-        elif isinstance(node, functions) and not noun and word not in VERBS:
+        elif not is_test and isinstance(node, functions) and not noun and word not in VERBS:
             found.append(f"{statement.lineno}: begins with no verb in the imperative: {first}")
     return found
 
@@ -186,6 +188,8 @@ def counts() -> dict[str, int]:
             source, folder = path.read_text(), path.parent.relative_to(ROOT)
             found[f"messages:{folder}"] += len(messages(source))
             found[f"docstrings:{folder}"] += len(docstrings(source))
+    for path in sorted((ROOT / TESTS).rglob("*.py")):
+        found[f"docstrings:{path.parent.relative_to(ROOT)}"] += len(docstrings(path.read_text(), is_test=True))
     found["descriptions:sw/bentpipe/catalogue"] = len(descriptions())
     return dict(found)
 
@@ -211,11 +215,18 @@ def _show(name: str) -> list[str]:
     if rule == "descriptions":
         return descriptions()
     if rule in ("messages", "docstrings"):
-        check = messages if rule == "messages" else docstrings
-        files = sorted((ROOT / folder).glob("*.py"))
-        return [f"{path.relative_to(ROOT)}:{each}" for path in files for each in check(path.read_text())]
+        is_test = Path(folder).parts[0] == TESTS
+        files = {path.relative_to(ROOT): path.read_text() for path in sorted((ROOT / folder).glob("*.py"))}
+        return [
+            f"{path}:{each}"
+            for path, text in files.items()
+            for each in (messages(text) if rule == "messages" else docstrings(text, is_test=is_test))
+        ]
     text = (ROOT / name).read_text()
-    return [*messages(text), *docstrings(text)] if name.endswith(".py") else breaches(text)
+    if not name.endswith(".py"):
+        return breaches(text)
+    is_test = Path(name).parts[0] == TESTS
+    return [*([] if is_test else messages(text)), *docstrings(text, is_test=is_test)]
 
 
 def main() -> int:

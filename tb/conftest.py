@@ -1,4 +1,4 @@
-"""What all tests share: tools from the Python packages are found, hypothesis sets no time limits, and Ctrl-C works.
+"""Settings that all tests share: tools of the Python packages are found, hypothesis has no time limits, Ctrl-C works.
 
 Nodes are compiled at -O1. The hosts are compiled in a run of the whole suite, as they are for a user, and plain Python
 in a run of some of its tests, as changed sources would be compiled again. BENTPIPE_CXXFLAGS and BENTPIPE_HOSTS change
@@ -64,7 +64,7 @@ FIRST = ("tb/cocotb", "tb/unit/widths", "tb/unit/sonet", "tb/system")
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    """Whether it is a run of the whole suite by several workers; false in a worker."""
+    """Return whether the whole suite runs with several workers; false in a worker."""
     from_file = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     return from_file and bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 

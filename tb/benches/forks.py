@@ -50,7 +50,7 @@ class Forked:
         os.kill(self.pid, number)
 
     def communicate(self, text: str) -> tuple[str, str]:
-        """What it writes to its end."""
+        """The output that it writes to its end."""
         with suppress(BrokenPipeError):
             self.stdin.write(text)
             self.stdin.close()

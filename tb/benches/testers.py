@@ -64,7 +64,7 @@ class Tester(StreamedNode):
                 self.model.cell(octets[48 * k : 48 * k + 48], tick)
 
     def counts(self) -> dict[str, int]:
-        """What the analyser has counted, by the names of the model."""
+        """Return the analyser's counts, by the names of the model."""
         self.run(self.now + 2)
         found = {name: getattr(self.csr, f"test_{name}") for name in COUNTS}
         return {name: each if isinstance(each, int) else each[1] << 32 | each[0] for name, each in found.items()}
@@ -80,7 +80,7 @@ class Tester(StreamedNode):
 
 
 def sent_in_chunks(sender: Tester, cells: int, chunk: int = 60_000) -> Iterator[np.ndarray]:
-    """What a generator sends, so many cells."""
+    """Return so many cells as a generator sends them."""
     sender.generate(count=cells)
     while cells:
         out = sender.run(sender.now + chunk, most=chunk)

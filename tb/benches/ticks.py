@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass
 class Script:
-    """What happens to a node.
+    """One action on a node.
 
     Members
     -------
@@ -104,7 +104,7 @@ class Host:
             self.set["oam_take"](1)
 
     def _octets(self) -> bytes:
-        """Of the OAM cell that waits."""
+        """Return the OAM cell that waits."""
         if self.node.wide:
             return self.get["oam_payload"]().to_bytes(48, "little")
         words = []
@@ -328,7 +328,7 @@ class Ticks:
 
 @dataclass
 class Record:
-    """What a node did in a script."""
+    """The record of a node in a script."""
 
     came_out: list[tuple[int, Cell]]
     ends: list[int]

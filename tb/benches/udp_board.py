@@ -18,7 +18,7 @@ LONGEST = 1472
 
 
 class UdpBoard:
-    """As the board does it: all datagrams are one stream of octets, and answers go to the client of the last one.
+    """Behave as a board: all datagrams are one stream of octets, and answers go to the client of the last one.
 
     ``spoilt`` is the share of datagrams, in each direction, to which something happens.
     """
@@ -35,7 +35,7 @@ class UdpBoard:
         self.port: int = self._socket.getsockname()[1]
 
     def _passed(self, way: str, payload: bytes) -> list[bytes]:
-        """What arrives in place of a datagram."""
+        """Return the datagrams that arrive in place of one."""
         late = self._held.pop(way, None)
         found = [payload]
         if self._random.random() < self.spoilt:

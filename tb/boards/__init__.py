@@ -1,1 +1,1 @@
-"""What tests of boards share."""
+"""Helpers that tests of boards share."""

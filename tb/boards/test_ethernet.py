@@ -48,7 +48,7 @@ SETTINGS = Ethernet(BOARD_IP)
 
 
 class _Whole(wiring.Component):
-    """What the top of an FPGA has behind its PLL and its buffers."""
+    """The part of an FPGA's top behind its PLL and its buffers."""
 
     def __init__(self) -> None:
         pins = {"rx_clk": In(1), "rx_ctl": In(1), "rx_data": In(4), "tx_ctl": Out(1), "tx_data": Out(4)}

@@ -123,7 +123,7 @@ def figure(page, name):
 
 
 def middle(page, name, share=0.5):
-    """Where a figure's plot is, at a share of its width."""
+    """Return the place in a figure's plot at a share of its width."""
     box = figure(page, name).locator(".plot svg").bounding_box()
     return box["x"] + share * box["width"], box["y"] + box["height"] / 2
 

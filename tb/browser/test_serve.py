@@ -22,7 +22,7 @@ def served(tmp_path):
 
 
 def part(result, begin, end):
-    """What was recorded between two samples."""
+    """Return the samples recorded between two of them."""
     series = {
         name: (array("q", t[begin:end]), array("q", v[begin:end])) for name, (t, v) in result.trace.series.items()
     }

@@ -34,7 +34,7 @@ def _native():
 
 
 def test_the_same_cells_at_the_same_ticks(tmp_path):
-    """And the same drivers set the nodes up and read their counters."""
+    """The same drivers also set the nodes up and read their counters."""
     native = _native()
     assert native["counters"]["out"]["errored"] > 10, "the link had errors"
     west = native["counters"]["west"]

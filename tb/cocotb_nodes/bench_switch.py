@@ -87,7 +87,7 @@ def traffic(rng, model, count):
 
 
 class Expected:
-    """What the models make of the cells that came in: what leaves, when, and what the counters are."""
+    """The result of the models for the cells that came in: cells that leave, their ticks, and counters."""
 
     def __init__(self, model, clocks, sent, until):
         self.model = model

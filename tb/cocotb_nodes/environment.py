@@ -74,7 +74,7 @@ def words_of(octets: bytes) -> list[int]:
 
 
 def gaps(rng: random.Random) -> Callable[[int], bool]:
-    """When a source pauses: back to back for a while, then at a random load, then again."""
+    """Return when a source pauses: back to back for a while, then at a random load, then back to back again."""
     state = [0, 1.0]
 
     def pause(tick: int) -> bool:

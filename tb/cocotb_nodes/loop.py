@@ -239,7 +239,7 @@ class RtlNetwork:
         node.reckon(self.now)
 
     async def advance(self, until_ps):
-        """What ``run`` does, for coroutines."""
+        """Run as ``run`` does, for coroutines."""
         self.events, self.received = [], []
         until = ps_to_ticks(until_ps)
         while True:

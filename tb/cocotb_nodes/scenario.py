@@ -39,7 +39,7 @@ def load(network, nics, vcs):
 
 
 def summary(events, digests):
-    """What has to agree: a PDU's fate and time, and the digest of every face's cells."""
+    """Return the results that have to agree: a PDU's fate and time, and the digest of each port's cells."""
     return {
         "events": [[e.time_ps, e.nic, e.vc, int(e.status), e.length, e.head.hex()] for e in events],
         "digests": {f"{name}:{port}": f"{digest:016x}" for (name, port), digest in sorted(digests.items())},

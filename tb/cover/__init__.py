@@ -1,4 +1,5 @@
-"""What the tests reach: branches of Python and lines and toggles of the RTL; ``make coverage`` writes docs/coverage.md.
+"""Coverage of the tests: branches of Python, and lines and toggles of the RTL. ``make coverage`` writes
+docs/coverage.md.
 
 Start with ``__main__`` (the command), ``python`` and ``rtl`` (the measurements), ``page`` (the tables).
 """

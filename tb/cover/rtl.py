@@ -74,7 +74,7 @@ CASES = {
 
 class _Covered(Compiled):
     def write(self, file: Path) -> None:
-        """What was reached since it was made."""
+        """Return the points that were reached since it was made."""
         self._library.node_cover.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         self._library.node_cover(self._node, str(file).encode())
 

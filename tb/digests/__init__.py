@@ -1,4 +1,4 @@
-"""Whether the catalogue still carries the same cells at the same ticks: ``python -m digests`` (``make digests``).
+"""Digests: the catalogue carries the same cells at the same ticks as before. ``python -m digests`` (``make digests``).
 
 Every entry runs with its hosts, case by case, and the event loop keeps a digest of the cells that enter each wire:
 tick, header, payload, whether the header is marked as wrong. After each tenth of a run the digests are compared with

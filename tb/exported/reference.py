@@ -20,7 +20,7 @@ RESET = 3
 
 @dataclass(frozen=True)
 class Trace:
-    """What all ports of a node are before each rising edge of the clock.
+    """The values of all ports of a node before each rising edge of the clock.
 
     Members
     -------
@@ -75,7 +75,7 @@ class _Port:
 
     @property
     def cell(self) -> _Port:
-        """As of a compiled node's port, where it saves a call."""
+        """Return the value as a compiled node's port does, where it saves a call."""
         return self
 
 

@@ -166,7 +166,7 @@ class Spec(Elaboratable):
 
 @dataclass
 class Witness:
-    """What breaks a claim: the values of registers and inputs in each state."""
+    """A counterexample of a claim: the values of registers and inputs in each state."""
 
     question: str
     states: list[dict[str, str]] = field(default_factory=list)
@@ -292,8 +292,9 @@ class Proof:
     def follows_in_cases(
         self, *conditions: str, given: Iterable[str], cases: Iterable[dict[str, int]]
     ) -> Witness | None:
-        """As :meth:`follows`, with some inputs fixed in each case: parities are easily shown for known errors, and
-        hardly for unknown ones."""
+        """Prove as :meth:`follows` does, with some inputs fixed in each case. Parities are easy to prove for known
+        errors, and hard for unknown ones.
+        """
         widths = {name: int(width) for name, width in self._inputs}
         for case in cases:
             fixed = [f"(= (|top_n {name}| s0) #b{value:0{widths[name]}b})" for name, value in case.items()]

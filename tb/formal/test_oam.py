@@ -18,7 +18,7 @@ VC = 1
 
 @pytest.fixture(scope="module")
 def proof():
-    """Of any state and input, with any CRC-10."""
+    """Hold for any state and input, with any CRC-10."""
     time = TimeSignature().create()
     good, crc = Signal(), Signal(10)
     with (

@@ -1,6 +1,7 @@
-"""What a switch shapes conforms to the same contract by GCRA in virtual scheduling form (I.371), with theoretical
-arrival times that never wrap; and what it holds would not. For any contract, in small sizes, by induction with one
-step."""
+"""Proofs that shaped cells conform to the same contract by GCRA in virtual scheduling form (I.371), with theoretical
+arrival times that never wrap, and that a cell which is held would not conform. They hold for any contract, in small
+sizes, by induction with one step.
+"""
 
 from amaranth.hdl import Cat, Const, Module, Mux
 

@@ -104,7 +104,7 @@ def test_the_buffer_loses_no_place_and_gives_none_away_twice():
 
 
 def _scheduler(vcs, ports):
-    """Which VCs are in a round, and in that of which port, as their joining and being served tells."""
+    """A model of the VCs in a round and the port of the round, by their joining and being served."""
     slot, time = _slot()
     node = RoundRobin(slot, vcs=vcs, ports=ports, at=5)
     probe = Probe(node)
@@ -170,7 +170,7 @@ def test_the_scheduler_keeps_each_vc_in_one_round_and_serves_those_alone():
 
 
 def _context(vcs, ports):
-    """What was last written, by whom it may be, is what is read."""
+    """A read returns the word that was last written by a writer that may write it."""
     slot, _ = _slot()
     fields = (
         VcField("tail", 2, "arrival", starts_as_index=True),
@@ -264,7 +264,7 @@ def test_what_is_admitted_has_room_and_what_is_dropped_a_reason():
 
 
 def _guaranteed(vcs, cells):
-    """What is taken of the VCs' own places and of the shared ones, as cells that come and leave tell."""
+    """A model of the VCs' own places and of the shared ones that are taken, by cells that come and leave."""
     slot, _ = _slot()
     node = ReservedCells(slot, vcs=vcs, count_bits=(cells + 1).bit_length())
     probe = Probe(node)

@@ -26,8 +26,9 @@ def _union(masks):
 
 
 def _proof(name, *, vcs, ports, places=0, weighted=False, priorities=1):
-    """Which turns are in a list, and in which, as joining and being served tells. A VC's turn has the number of the VC,
-    a cell's that of its place after those."""
+    """A model of the turns in each list, by joining and being served. A VC's turn has the number of the VC, and a
+    cell's turn that of its place after those.
+    """
     time = TimeSignature().create()
     node = WeightedPriorityScheduler(
         TickSchedule(Module(), time, WIDE),

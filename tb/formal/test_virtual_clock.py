@@ -24,7 +24,7 @@ def _total(values):
 
 
 def _proof():
-    """Which VCs are in which port's tree, as their joining and being served tells."""
+    """A model of the VCs in each port's tree, by their joining and being served."""
     time = TimeSignature().create()
     with patch.multiple("bentpipe_hdl.switch.options.virtual_clock.virtual_clock", **SHORT):
         node = VirtualClock(TickSchedule(Module(), time, WIDE), vcs=VCS, ports=PORTS)

@@ -57,7 +57,7 @@ def bridge() -> None:
 
 
 def ping(address: str, *before: str) -> dict[str, float]:
-    """How many of five came back, and the shortest round trip (ms)."""
+    """Return the number of replies to five requests, and the shortest round trip (ms)."""
     done = subprocess.run([*before, "ping", "-c", "5", "-i", "0.2", address], capture_output=True, text=True)
     came, least = re.search(r"(\d+) received", done.stdout), re.search(r"rtt [a-z/]+ = ([\d.]+)/", done.stdout)
     return {"received": int(came[1]) if came else 0, "least_ms": float(least[1]) if least else 0.0}

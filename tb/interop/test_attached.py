@@ -34,13 +34,13 @@ AS_THE_KERNELS: dict[str, Any] = {
 
 
 def controls() -> list[str]:
-    """What the kernel has; in a namespace of one's own each may be used."""
+    """Return the TCP variants of the kernel; in a namespace of its own each may be used."""
     path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     return path.read_text().split() if path.is_file() else []
 
 
 def transfer(folder: Path, size: int, control: str, options: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the programs at both ends say, and the session."""
+    """Return the output of the programs at both ends, and the session."""
     command = [sys.executable, "-m", "bentpipe", "shell", "acts-1flow", *options, "--json", "--out", f"{folder}/run"]
     command += ["--there", f"{sys.executable} {PROGRAM} receive 5001"]
     sends = [sys.executable, str(PROGRAM), "send", "10.111.0.2", "5001", str(size), control]
@@ -93,7 +93,7 @@ def test_two_kernels_through_a_queue_that_overflows(control: str, round_trip_ms:
 
 
 def shell(folder: Path, options: list[str], there: str, *words: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a program in namespace a says, and the session."""
+    """Return the output of a program in namespace a, and the session."""
     command = [sys.executable, "-m", "bentpipe", "shell", "acts-1flow", *options, "--json", "--out", f"{folder}/run"]
     command += ["--there", there] if there else []
     done = subprocess.run(

@@ -95,7 +95,7 @@ class Reassembly:
 
     @property
     def began(self) -> int | None:
-        """When the PDU that is being assembled began; None if there is none."""
+        """Return when the PDU that is being assembled began; None if there is none."""
         return self._began if self._cells else None
 
     def give_up(self) -> Result:

@@ -13,7 +13,7 @@ __all__ = ["ReferenceBridge", "answer_of", "decode", "encode", "frame"]
 
 
 class Machine(Protocol):
-    """What lists are done on."""
+    """The registers and the time on which lists are executed."""
 
     def read(self, addr: int) -> int: ...
     def write(self, addr: int, value: int) -> None: ...

@@ -30,7 +30,7 @@ class _Waiting:
 
 @dataclass
 class _Frame:
-    """Where a VC is in an AAL5 frame: all of it goes (``whole``), or all but its last cell (``rest``)."""
+    """The place of a VC in an AAL5 frame: all of it is discarded (``whole``), or all but its last cell (``rest``)."""
 
     inside: bool = False
     whole: bool = False
@@ -74,7 +74,7 @@ class Copies:
         self._frames.pop(vc, None)
 
     def offer(self) -> Offer | None:
-        """What is offered in this tick."""
+        """Return the cell that is offered in this tick."""
         if self._leaf is None or self._written:
             return None
         return Offer(self._leaf, self.waiting[0].cell)

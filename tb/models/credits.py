@@ -16,7 +16,7 @@ MODULUS = 1 << 32
 
 @dataclass(frozen=True)
 class Message:
-    """What such a cell says: cells freed (credit cell) or sent (probe), modulo 2**32."""
+    """The count in such a cell: cells freed (credit cell) or sent (probe), modulo 2**32."""
 
     kind: int
     count: int
@@ -30,7 +30,7 @@ def payload(kind: int, count: int) -> bytes:
 
 
 def read(octets: bytes) -> Message | None:
-    """What a payload says; None if it is damaged or of another protocol."""
+    """Return the message in a payload; None if it is damaged or of another protocol."""
     if crc10(octets) != int.from_bytes(octets[46:], "big") & 0x3FF:
         return None
     if octets[0] != PROTOCOL or octets[1] > PROBE or octets[2:4] != b"\0\0":

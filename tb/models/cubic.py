@@ -18,7 +18,7 @@ def w_max_after(cwnd: float, before: float, fast_convergence: bool = True) -> fl
 
 
 def reduced(window: float) -> float:
-    """What is left of a window after a loss (section 4.6)."""
+    """Return the factor on a window after a loss (section 4.6)."""
     return max(BETA * window, 2.0)
 
 

@@ -8,7 +8,7 @@ def signed(value, width):
 
 
 def operation(op, width, args, data):
-    """What an operation gives; ``args`` are pairs of number and width."""
+    """Return the result of an operation; ``args`` are pairs of number and width."""
     numbers = [number for number, _ in args]
     first, size = args[0]
     match op:

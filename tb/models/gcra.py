@@ -23,11 +23,11 @@ class VirtualScheduling:
     tat: Time | None = None
 
     def admits(self, time: Time) -> bool:
-        """Whether a cell at ``time`` would conform."""
+        """Return whether a cell at ``time`` would conform."""
         return self.tat is None or time >= self.tat - self.limit
 
     def conforms(self, time: Time) -> bool:
-        """Whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""
+        """Return whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""
         tat = time if self.tat is None else self.tat
         if time < tat - self.limit:
             return False
@@ -45,11 +45,11 @@ class LeakyBucket:
     last: Time | None = None
 
     def admits(self, time: Time) -> bool:
-        """Whether a cell at ``time`` would conform."""
+        """Return whether a cell at ``time`` would conform."""
         return self.last is None or self.content - (time - self.last) <= self.limit
 
     def conforms(self, time: Time) -> bool:
-        """Whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""
+        """Return whether a cell at ``time`` conforms; a cell that does not leaves the state alone."""
         last = time if self.last is None else self.last
         content = max(0, self.content - (time - last))
         if content > self.limit:
@@ -70,7 +70,7 @@ class Pacer:
     next: Time = 0
 
     def ready(self, now: Time) -> bool:
-        """Whether a cell may go."""
+        """Return whether a cell may go."""
         return now >= self.next - self.tolerance
 
     def sent(self, now: Time) -> None:

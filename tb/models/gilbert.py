@@ -1,5 +1,6 @@
-"""What a line with a good and a bad state comes to (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963): mean values, and
-how far a long measurement may be from them."""
+"""Theory of a line with a good and a bad state (Gilbert, BSTJ 39, 1960; Elliott, BSTJ 42, 1963): mean values, and the
+error of a long measurement.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class GilbertElliott:
 
     @property
     def share(self) -> float:
-        """Of the steps in the bad state."""
+        """Return the share of the steps in the bad state."""
         return self.bad / (self.good + self.bad)
 
     @property

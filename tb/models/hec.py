@@ -21,7 +21,7 @@ def hec(header: bytes) -> int:
 
 
 def syndrome(received: bytes) -> int:
-    """What the received HEC (fifth octet) and the one computed from the other four differ by; 0 is no error."""
+    """Return the difference of the received HEC (fifth octet) and the one computed from the other four; 0: none."""
     if len(received) != 5:
         raise ValueError(f"a header with its HEC has 5 octets, not {len(received)}")
     return hec(received[:4]) ^ received[4]
@@ -51,7 +51,7 @@ class Mode(enum.Enum):
 
 
 class Outcome(enum.Enum):
-    """What became of a header."""
+    """The result of a header's check."""
 
     GOOD = "good"
     CORRECTED = "corrected"

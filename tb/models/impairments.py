@@ -1,4 +1,4 @@
-"""What a network may do to a stream of test cells, and what an analyser has to make of it.
+"""Impairments of a stream of test cells, and the counts that an analyser must have after them.
 
 Cells are lost, damaged, misinserted, doubled, delayed and put out of order, in arrays of millions. The truth is kept of
 each. An analyser that knows the sequence numbers alone differs from it by cancellations that have names, and by nothing
@@ -51,7 +51,7 @@ class Impairments:
 
 @dataclass
 class Truth:
-    """What happened, and by what an analyser is to differ from it.
+    """The impairments that happened, and the differences that an analyser may have.
 
     Members
     -------
@@ -79,7 +79,7 @@ class Truth:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def seen(self) -> dict[str, int]:
-        """What an analyser counts of it."""
+        """Return the counts of an analyser."""
         return {
             "in_order": self.sent - self.lost - self.errored - self.reordered,
             "errored": self.errored + self.cancelled,

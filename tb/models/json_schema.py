@@ -21,7 +21,7 @@ _TOLD: Final = {"$schema", "$defs", "title", "description", "default"}
 
 
 def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "") -> Iterator[str]:
-    """Where a value isn't as the schema says."""
+    """Return the places where a value breaks the schema."""
     for keyword, rule in schema.items():
         if keyword in _TOLD:
             continue

@@ -29,7 +29,7 @@ PARTED = {
 
 
 class Way(NamedTuple):
-    """How a network is run."""
+    """Settings with which a network is run."""
 
     threads: int = 1
     parts: int | None = 1

@@ -1,4 +1,4 @@
-"""When cells arrive on a path whose delay changes: written from the definition in ``docs/lines.md``."""
+"""Arrival times of cells on a path whose delay changes, written from the definition in ``docs/lines.md``."""
 
 from __future__ import annotations
 

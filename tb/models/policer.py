@@ -26,7 +26,7 @@ class Bucket:
 
 @dataclass
 class Policer:
-    """What becomes of a VC's cells.
+    """The verdict on a VC's cells.
 
     A cell that a bucket finds not to conform is discarded, or tagged if the bucket's action says so and it has CLP=0;
     one that another bucket discards is discarded. A discarded cell uses nothing of any bucket. A tagged one uses

@@ -1,4 +1,4 @@
-"""When cells leave a switch: the clocks of its output ports, virtual scheduling (I.371), one cell a tick.
+"""The times at which cells leave a switch: the clocks of its output ports, virtual scheduling (I.371), one cell a tick.
 
 Written from the rules that the switch states for its ports; the cells themselves are those of :mod:`models.switch`.
 """

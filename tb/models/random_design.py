@@ -155,7 +155,7 @@ class RandomDesign(wiring.Component):
 
 @dataclass(frozen=True)
 class RandomShape:
-    """What ``bentpipe_sim.build`` needs to know of one."""
+    """The description of a design for ``bentpipe_sim.build``."""
 
     seed: int
     kind: str = "random"

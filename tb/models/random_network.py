@@ -49,7 +49,7 @@ _FRAMEWISE = ("red", "queue_limit", "port_epd", "fair", "minimum", "efci", "poli
 
 @dataclass(frozen=True)
 class Kind:
-    """What the switches of a network are built with, and what its interfaces and lines have."""
+    """The options of a network's switches, interfaces and lines."""
 
     options: tuple[str, ...] = ()
     cells: int = 150
@@ -75,8 +75,9 @@ KINDS = {
 
 @dataclass
 class Outcome:
-    """What a network did: received PDUs, digests of all wires, counters, accounts of PDUs; and how often it was
-    looked at."""
+    """The results of a network: received PDUs, digests of all wires, counters, accounts of PDUs, and the number of
+    looks at it.
+    """
 
     events: list[Any]
     digests: dict[tuple[str, int], int]
@@ -335,7 +336,7 @@ def _bursts(rng: random.Random) -> BurstSettings:
 
 
 def _vc_settings(kind: Kind, rng: random.Random, several: bool = False) -> dict[str, Any]:
-    """What the switches give a VC: also what it gets anew in a run."""
+    """Return the settings of the switches for a VC; the same are written when they change in a run."""
     if kind.credits:
         return {"weight": rng.randrange(1, 4), "efci_threshold": rng.choice([None, 3])}
     has = set(kind.options)

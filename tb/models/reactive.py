@@ -52,7 +52,7 @@ class Line:
         self._cell, self._capacity, self._sent = cell, capacity, 0
 
     def next(self) -> int:
-        """How long the next cell takes."""
+        """Return the duration of the next cell."""
         before, after = (n * self._cell // self._capacity for n in (self._sent, self._sent + 1))
         self._sent += 1
         return after - before

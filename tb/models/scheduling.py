@@ -31,7 +31,7 @@ class Member:
 
 @dataclass
 class Turn:
-    """Of a VC, or of a single cell of it."""
+    """The entry of a VC, or of a single cell of it."""
 
     vc: int
     single: bool

@@ -60,7 +60,7 @@ def history(kind, seed, clocks, domains, *, is_reset):
 
 
 def compared(seed, clocks, domains, *, is_reset=False):
-    """How a random circuit is different in the two simulators: None if it is not."""
+    """Return the difference of a random circuit in the two simulators; None if there is none."""
     one, other = (history(kind, seed, clocks, domains, is_reset=is_reset) for kind in BOTH)
     return unlike(one, other)
 

@@ -24,7 +24,7 @@ class Counts(NamedTuple):
 
 
 class _Queue:
-    """What is counted of a queue. Times are slots."""
+    """The counts of a queue. Times are slots."""
 
     def __init__(self, seed: str):
         self._draw = random.Random(seed)

@@ -44,7 +44,7 @@ class Drop(enum.Enum):
 
 
 class Frame(enum.Enum):
-    """Where a VC is in an AAL5 frame; what happens to the next user cell."""
+    """The place of a VC in an AAL5 frame, which decides the fate of the next user cell."""
 
     FIRST = "first"
     """It begins a frame, and every frame before it is complete downstream (or wholly absent)."""
@@ -223,7 +223,7 @@ class Switch:
 
     @staticmethod
     def _judged(vc: Vc, header: Header) -> Header:
-        """As the buffer takes it: OAM cells of a VPC are known by their VCI."""
+        """Return the VC as the buffer knows it: OAM cells of a VPC are known by their VCI."""
         return replace(header, pti=F4[header.vci]) if vc.vpc and header.vci in F4 else header
 
     def _admit(self, index: int, header: Header, cell: object) -> tuple[bool, Drop | None]:
@@ -248,7 +248,7 @@ class Switch:
         return True, None
 
     def _member(self, index: int) -> None:
-        """What the scheduler knows of a VC is as it is now."""
+        """The scheduler's state of a VC is up to date."""
         vc, member = self.vcs[index], self.scheduler.members[index]
         member.port, member.weight, member.priority = vc.out_port, vc.weight, vc.priority
 

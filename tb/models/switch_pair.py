@@ -88,7 +88,7 @@ def same_at_both_widths(rng: random.Random, names: Sequence[str], setup: Setup, 
 
 
 def _different(registers: RegisterMap, words: dict[int, int], others: dict[int, int]) -> dict[str, tuple[int, int]]:
-    """What differs, as ``name[index]``."""
+    """Return the differences, as ``name[index]``."""
     found = {addr: (words[addr], others[addr]) for addr in words if words[addr] != others[addr]}
     return {
         f"{name}[{addr - start}]": found[addr]

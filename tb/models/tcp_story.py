@@ -25,7 +25,7 @@ _END_S = 6000
 
 @dataclass
 class Story:
-    """What became of a random life: the line, octets written and read at each end, and whether an end crashed."""
+    """The result of a random connection: the line, octets written and read at each end, and whether an end crashed."""
 
     line: TcpLine
     written: list[int]

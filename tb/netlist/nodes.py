@@ -64,7 +64,7 @@ class Beside:
         self.clocks = 0
 
     def settle(self) -> None:
-        """As of :class:`~benches.compiled.Compiled`, which compares nothing: inputs may still change."""
+        """Settle as :class:`~benches.compiled.Compiled` does; nothing is compared, as inputs may still change."""
         for node in self._nodes:
             node.settle()
 
@@ -97,7 +97,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Dut:
-    """What is compared: a component, and what plays traffic into it until :attr:`Beside.clocks` are enough."""
+    """A pair that is compared: a component, and a player of traffic into it until :attr:`Beside.clocks` are enough."""
 
     make: Callable[[], Any]
     traffic: Callable[[Beside, int, int], None]

@@ -207,7 +207,7 @@ class Netlist:
 
     @property
     def is_clock(self) -> Callable[[Any], bool]:
-        """Whether a bit is the clock."""
+        """Return whether a bit is the clock."""
         return lambda bit: bit == self._clock
 
     def ordered(self) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""Whether a session with real hosts keeps time: datagrams at a steady rate over acts-1flow's path, with a process that
-may be stopped meanwhile. It says what it found and under which load; exit code 1: it doesn't hold."""
+"""Check that a session with real hosts keeps time: datagrams at a steady rate over acts-1flow's path, with a process
+that may be stopped meanwhile. It prints the result and the load of the machine. Exit code 1: it does not keep time.
+"""
 
 from __future__ import annotations
 

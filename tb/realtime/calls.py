@@ -1,5 +1,6 @@
-"""How long calls of a session's interface take while OC-3c lines are full both ways (``make attach``): over the control
-socket and over HTTP, 50th and 99th percentile and the longest, and whether a packet was late meanwhile."""
+"""Measure how long calls of a session's interface take while OC-3c lines are full both ways (``make attach``): over the
+control socket and over HTTP, 50th and 99th percentile, the longest, and whether a packet was late.
+"""
 
 from __future__ import annotations
 

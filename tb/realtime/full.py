@@ -25,7 +25,7 @@ SETTINGS = ["network.hosts.ultra.rate=OC-3c", "network.lines.satellite.ber=0"]
 
 @dataclass(frozen=True)
 class Found:
-    """What came of one session; rates are packets a second each way, ``late`` is the share of those that left."""
+    """The result of one session. Rates are packets a second each way; ``late`` is the share of those that left."""
 
     size: int
     offered: float
@@ -45,7 +45,7 @@ class Found:
 
 
 def cells(size: int) -> int:
-    """Of a PDU with an IP packet of so many octets."""
+    """Return the cells of a PDU with an IP packet of so many octets."""
     return -(-(size + BRIDGED) // 48)
 
 

@@ -30,7 +30,7 @@ def send(address: str, port: int, rate: float, seconds: float, length: int) -> N
 
 
 def receive(port: int) -> None:
-    """What came, until nothing comes any more."""
+    """Return the datagrams that arrive until there are no more."""
     ours = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
     ours.bind(("", port))

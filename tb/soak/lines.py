@@ -119,7 +119,7 @@ def schedule(n: int, seed: int, disturbed_frames: int = DISTURBED, after: int = 
 
 
 def false_labels(labels: list[int | None]) -> bool:
-    """Whether PLM-P or UNEQ-P is raised: 5 labels in a row that are not right."""
+    """Return whether PLM-P or UNEQ-P is raised: 5 wrong labels in a row."""
     run = 0
     for label in labels:
         run = 0 if label in (None, 0x13, 0x01) else run + 1
@@ -161,7 +161,7 @@ def received(n: int, given: Schedule) -> ModelReceiver:
 
 
 def compare(n: int, width: int, given: Schedule, model: ModelReceiver) -> list[str]:
-    """What a deframer does otherwise than the model that got the same octets."""
+    """Return the differences of a deframer and the model that got the same octets."""
     line = NativeLine(n, width)
     size = 810 * n * 9
     line.receive(END, given.octets[:size])
@@ -196,7 +196,7 @@ def compare(n: int, width: int, given: Schedule, model: ModelReceiver) -> list[s
 
 
 def differences(n: int, width: int, model: ModelReceiver, given: Schedule, ours: list[bytes]) -> list[str]:
-    """Of the cells, from the first one that a deframer delivered on."""
+    """Return the cells from the first one on that a deframer delivered."""
     number = {cell: k for k, cell in enumerate(given.sent)}
     numbers = [number.get(cell) for cell in model.cells.cells]
     first = next((k for k, cell in enumerate(model.cells.cells) if ours and cell == ours[0]), 0)

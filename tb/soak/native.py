@@ -94,7 +94,7 @@ def mutations() -> bool:
 
 
 def both(experiment) -> list[tuple[dict, dict]]:
-    """Of each engine the digests of all wires and the counters of all nodes at the end."""
+    """Return the digests of all wires and the counters of all nodes at the end, for each engine."""
     found = []
     for engine in ("native", "verilator"):
         os.environ["BENTPIPE_ENGINE"] = engine

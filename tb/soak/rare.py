@@ -1,4 +1,4 @@
-"""Whether intervals of rare losses have the exact loss ratio in them: ``python -m soak.rare`` (``make soak``).
+"""Check that intervals of rare losses contain the exact loss ratio: ``python -m soak.rare`` (``make soak``).
 
 Over switches of RTL with some seeds; and the same estimator, with the levels that its pilot chooses, over the exact
 chain cell by cell, so often that the share of intervals which have it says something. It is to be 0.95; there may be as
@@ -38,7 +38,7 @@ def of_rtl(case: str, seeds: int, effort: int) -> Iterator[tuple[str, float, dic
 
 
 def of_chain(case: str, repeats: int, effort: int) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    """As long, without hosts and switches."""
+    """Run a queue of its own for as long, without hosts and switches."""
     (experiment,) = load_cases("rare-loss", only=[case])
     load = experiment.flows[0].settings["load"]
     exact = geo_d_1_k_loss(load, SERVICE, PLACES)
@@ -66,14 +66,14 @@ def of_phases(places: int, repeats: int, effort: int) -> Iterator[tuple[str, flo
 
 
 def _cycles(walk: GeoQueue | PhaseQueue, slots: int) -> int:
-    """How many there are in the first part, which is left out."""
+    """Return the number of cells in the first part, which is left out."""
     walk.go(0, False, slots)
     walk.heights()
     return walk.counts().cycles
 
 
 def judged(found: Iterator[tuple[str, float, dict[str, Any]]], each: bool) -> bool:
-    """Whether as many intervals have the exact ratio in them as should."""
+    """Return whether as many intervals contain the exact ratio as should."""
     count = missed = cells = 0
     for name, exact, split in found:
         ours = split["loss_ratio"]

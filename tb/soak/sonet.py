@@ -17,7 +17,7 @@ FRAMES_A_SECOND = 8000
 
 
 def expected_events(ber: float, seconds: float, cells: float) -> dict[str, float]:
-    """How often each defect's criterion is met by chance, from both ends together."""
+    """Return how often each defect's criterion is met by chance, at both ends together."""
     frames = 2 * FRAMES_A_SECOND * seconds
     pattern = 1 - (1 - ber) ** 48  # A1 and A2 of three STS-1
     header = 1 - (1 - ber) ** 40

@@ -1,4 +1,4 @@
-"""How much faster the native simulator is than Amaranth's, by processor time, in turns.
+"""Measure how much faster the native simulator is than Amaranth's, by processor time, in turns.
 
 ``python -m speed.simulator``, in ``tb``: for each design microseconds a clock of a bench that sets some inputs, without
 and with reading all outputs; of the C++ alone, nanoseconds.

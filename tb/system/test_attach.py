@@ -65,8 +65,9 @@ def until(process: subprocess.Popen[str], text: str) -> None:
 
 
 class Station(threading.Thread):
-    """What is outside at two UDP ends: sends frames to one, takes them at the other, and ends the session by a signal
-    when so many have come."""
+    """The outside of two UDP ends: it sends frames to one, takes them at the other, and ends the session by a signal
+    after so many.
+    """
 
     def __init__(self, enough: int = 1 << 30) -> None:
         super().__init__(daemon=True)
@@ -230,7 +231,7 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
 
 
 def test_it_can_be_looked_at_while_it_goes_on(tmp_path: Path) -> None:
-    """Its live page has its ends, what they get, and what was late."""
+    """The live page has the session's ends, their packets, and those that were late."""
     station, folder = Station(), tmp_path / "run"
     found: list[dict[str, Any]] = []
 
@@ -281,7 +282,7 @@ def test_a_session_ends_with_its_command_however_near_samples_are(tmp_path: Path
 
 @rights
 def test_a_command_in_a_shell_talks_through_the_network(tmp_path: Path) -> None:
-    """Its exit code is that of the shell, and nothing is left."""
+    """The exit code is that of the shell, and no process or interface is left."""
     echo = "import socket; s = socket.create_server(('', 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)"
     ask = (
         "import socket, sys, time\n"
@@ -301,7 +302,7 @@ def test_a_command_in_a_shell_talks_through_the_network(tmp_path: Path) -> None:
 
 
 def interfaces(process: subprocess.Popen[str]) -> Callable[[], str]:
-    """What is in the network namespace of a process, while it is there and afterwards."""
+    """The network namespace of a process has these interfaces while it runs, and none afterwards."""
     spaces = [os.open(f"/proc/{process.pid}/ns/{kind}", os.O_RDONLY) for kind in ("net", "user")]
     user = [] if os.geteuid() == 0 else [f"--user=/proc/self/fd/{spaces[1]}", "--preserve-credentials"]
     command = ["nsenter", *user, f"--net=/proc/self/fd/{spaces[0]}", "ip", "-br", "link"]
@@ -481,7 +482,7 @@ def _no_user_namespaces() -> str:
 
 
 def test_a_shell_needs_no_root() -> None:
-    """Its namespaces are there before the experiment is looked for, and nothing has started a thread by then."""
+    """The namespaces are made before the experiment is looked for, and nothing has started a thread by then."""
     if why_not := _no_user_namespaces():
         pytest.skip(f"no user namespaces here: {why_not}")
     done = _as_nobody(sys.executable, "-m", "bentpipe", "shell", "no-such-experiment", "--", "true")

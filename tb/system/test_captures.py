@@ -68,7 +68,7 @@ def test_a_run_writes_its_captures(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_capture_that_was_cut_off_keeps_its_whole_records(tmp_path: Path) -> None:
-    """As a process leaves it that is killed."""
+    """Return the capture as a process leaves it that is killed."""
     head = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 101)
     records = [struct.pack("=IIII", 1, n, n, n) + bytes(n) for n in (3, 0, 5)]
     file = tmp_path / "x.pcap"

@@ -1,4 +1,4 @@
-"""What experiments of the catalogue must show, on the Verilated network."""
+"""Tests of properties that experiments of the catalogue must have, on the Verilated network."""
 
 import pytest
 

@@ -32,7 +32,7 @@ def test_a_transfer_over_the_lan_is_whole():
 
 
 def test_hundreds_of_flows_between_two_hosts():
-    """As many as ran into each other when a look-up was by the low bits of VPI and VCI."""
+    """Set up as many VCs as collided when a look-up was by the low bits of VPI and VCI."""
     document, files = read_extended(find("lan-1flow"))
     document["flow"] = [{"source": "alpha1", "sink": "alpha2", "size": "10 kB"}] * 129
     result = run_experiment(parse_experiment(document, Source("many.toml", files[0][1])))

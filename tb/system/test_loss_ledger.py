@@ -13,7 +13,7 @@ PS = 10**12
 
 
 def shown(result):
-    """What a reader sees, in the terminal and in the report."""
+    """Return the text that a reader sees, in the terminal and in the report."""
     out = io.StringIO()
     print_run(Console(file=out, width=200), result.summary, result.flows)
     return out.getvalue(), report_html(result)

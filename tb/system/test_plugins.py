@@ -61,7 +61,7 @@ for words in json.loads(sys.argv[1]):
 
 
 def commands(folder, *asked, path=""):
-    """What commands of one process print: exit code, output, errors of each."""
+    """Return exit code, output and errors of commands in one process."""
     python_path = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps(asked)],
@@ -85,7 +85,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(folder):
-    """Where a wheel of the three is installed."""
+    """Return the folder in which a wheel of the three is installed."""
     texts = [(folder / name / "pyproject.toml").read_text() for name in MODELS]
     entries = [text[text.index("[project.entry-points") : text.index("[tool.hatch")] for text in texts]
     modules = ", ".join(f'"{name}.py"' for name in MODELS)

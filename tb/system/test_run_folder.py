@@ -206,7 +206,7 @@ def test_a_signal_while_plots_are_drawn_keeps_the_run(number):
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
-    """As by ``nohup``."""
+    """SIGHUP is ignored, as by ``nohup``."""
     run = Held("1000", *RUN, "--out", "out", ignored=signal.SIGHUP)
     assert run.end(signal.SIGHUP) == (0, "")
     assert summary()["status"] == "done"

@@ -61,7 +61,7 @@ def exchange(network, nics, vcs, pdus=60, until=40 * MS):
 
 
 def terminals(network, line):
-    """What both ends tell; half a millisecond passes."""
+    """Return the state at both ends after half a millisecond."""
     line.driver.latch()
     network.run(network.now_ps + MS // 2)
     return [line.driver.terminal(end) for end in range(2)]

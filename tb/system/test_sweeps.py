@@ -172,7 +172,7 @@ def test_what_is_done_is_not_done_again(client):
 
 
 def test_a_killed_sweep_is_summed_up_from_its_runs(client, capsys):
-    """As its process left it: its runs are whole, and result.json says that it runs."""
+    """Return the sweep as its process left it: its runs are whole, and result.json states that it is running."""
     summary = sweep(lan(), "out", client)
     left = {**summary, "status": "running", "means": [], "published": []}
     for run in left["runs"]:

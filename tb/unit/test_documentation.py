@@ -1,4 +1,4 @@
-"""What the documentation names is there: commands and options, experiments, files, modules."""
+"""Tests that all that the documentation names exists: commands and options, experiments, files, modules."""
 
 import argparse
 import importlib.util
@@ -29,7 +29,7 @@ def consoles(text):
 
 
 def quoted(text):
-    """What stands between backquotes in a page."""
+    """Return the texts between backquotes in a page."""
     outside = re.sub(r"^(```|:::).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
     return [" ".join(each.split()) for each in re.findall(r"`([^`]+)`", outside)]
 
@@ -54,7 +54,7 @@ def one_parser():
 
 
 def words(command):
-    """Its arguments, up to what the shell or another program takes for itself."""
+    """Return the arguments of a command, up to those of the shell or another program."""
     found = ["1" if word == "N" else word for word in shlex.split(command)[1:]]
     end = next((n for n, word in enumerate(found) if word in ("|", ">", ";", "&&", "--")), len(found))
     return found[:end]
@@ -82,7 +82,7 @@ ELSEWHERE = re.compile(r"-O\d|-[fm]|-netdev|-4$|--$|-vv$|--no-compile$")
 
 
 def test_each_option_is_one_of_a_command():
-    """Or of one of the project's own programs, whose files name it."""
+    """Each option belongs to a command, or to one of the project's own programs, whose files name it."""
     programs = [
         ROOT / ".ci/prose.py",
         *(ROOT / "tb").glob("*/__main__.py"),
@@ -130,7 +130,7 @@ NOT_OURS = re.compile(r"runs/|out/|[A-Z]+/|\w*b/s$")
 
 
 def missing(each):
-    """What of a file, or of a test in it, is not there."""
+    """Return the file, or the test in it, that is missing."""
     found = FILE.fullmatch(each)
     if not found or NOT_OURS.match(each) or "NAME" in each:
         return None

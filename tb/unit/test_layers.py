@@ -1,5 +1,6 @@
-"""What the contracts in ``pyproject.toml`` (``make lint``) forbid doesn't come by way of Python either; and registers
-are addressed by name."""
+"""Tests that the contracts in ``pyproject.toml`` (``make lint``) are not broken by way of Python either, and that
+registers are addressed by name.
+"""
 
 import ast
 import json
@@ -76,7 +77,7 @@ def test_an_address_in_figures_is_found():
 
 
 def test_modules_without_amaranth_have_their_types_checked():
-    """Those of ``hdl`` that the contract names are in the type checker's list, and no other."""
+    """The modules of ``hdl`` that the contract names are in the type checker's list, and no others."""
     settings = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["pyright"]
     checked = {place for place in settings["include"] if place.startswith("hdl/")}
     [contract] = (c for c in WITHOUT_AMARANTH if c["name"].startswith("Registers, settings"))

@@ -25,7 +25,7 @@ def variables(root):
 
 
 def probed(source):
-    """What a proof asks of its ``probe``: each name, also those of ``probe[f"f.{name}"] for name in (…)``."""
+    """Return the names that a proof asks of its ``probe``, also those of ``probe[f"f.{name}"] for name in (…)``."""
     found = set()
     tree = ast.parse(source)
     for node in ast.walk(tree):

@@ -54,6 +54,12 @@ def test_plain_sentences_pass(prose):
     assert prose.breaches("An existing folder is kept. That there is an error is no idiom.") == []
 
 
+def test_a_fragment_is_found_and_tests_may_state_what_holds(prose):
+    assert len(prose.docstrings('"""What all tests share."""', is_test=True)) == 1
+    stated = 'def test():\n    """Losses are the same for all leaves."""'
+    assert prose.docstrings(stated, is_test=True) == [] and len(prose.docstrings(stated)) == 1
+
+
 LONG = "word " * 26
 
 

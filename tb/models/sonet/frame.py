@@ -48,7 +48,7 @@ def ones(a: bytes, b: bytes) -> int:
 
 @dataclass
 class Overhead:
-    """What a framer sends; the counts and parities it works out itself."""
+    """The frame that a framer is to send, without the counts and parities that it computes."""
 
     j0: int = 0x01
     k1: int = 0
@@ -186,7 +186,7 @@ class ModelFramer:
 
 @dataclass
 class ReceivedFrame:
-    """What a receiver found in one frame."""
+    """The findings of a receiver in one frame."""
 
     pointer_word: int = 0
     indication: str = ""

@@ -40,7 +40,7 @@ void line_cell(uint32_t sequence, uint8_t* cell);
 
 @dataclass(frozen=True)
 class TerminalShape:
-    """What ``bentpipe_sim.build`` needs to know of a terminal."""
+    """The description of a terminal for ``bentpipe_sim.build``."""
 
     n: int
     width: int
@@ -94,8 +94,9 @@ class NativeLine:
         self._lib.line_load(self._handle, end, load)
 
     def channel(self, end, ber=0.0, zeros=(0, 0), shift=0, zero_bytes=None):
-        """What happens to the line into ``end``: ``zeros`` between two words, or ``zero_bytes`` between two bytes;
-        after that it is ``shift`` bits late, less than a word."""
+        """The errors of the line into ``end``: ``zeros`` between two words, or ``zero_bytes`` between two bytes. After
+        that it is ``shift`` bits late, less than a word.
+        """
         first, last = zero_bytes or (word * self.geometry.width for word in zeros)
         self._lib.line_channel(self._handle, end, ber, first, last, shift)
 

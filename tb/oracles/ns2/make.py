@@ -24,7 +24,7 @@ PACKETS = 100
 
 
 def case(ns: str, variant: str, drops: list[int], avoid: bool = False) -> dict[str, object]:
-    """What happened in one run: times in seconds from the first packet on, packets by number."""
+    """The events of one run: times in seconds from the first packet on, packets by number."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
         arguments = [VARIANTS[variant], " ".join(map(str, drops)), str(trace), str(SECONDS), str(avoid).lower()]

@@ -33,7 +33,7 @@ def run(app: Application, tcp: TcpConfig | None = None, delay_ps: int = MS, seco
 
 
 def data_times(app: Application, seconds: float) -> list[tuple[int, int]]:
-    """When the source's segments leave, and their payloads; no delays, no costs."""
+    """Return when the source's segments leave, and their payloads; without delays and costs."""
     pair = Pair(delay_ps=MS, keep_log=True)
     pair.run(pair.flow(TcpConfig(nagle=False, initial_cwnd=20), app=app), seconds)
     found = []

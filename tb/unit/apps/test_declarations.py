@@ -55,7 +55,7 @@ def test_a_value_is_read_in_base_units_or_refused(of: object, given: object, exp
 
 
 def test_a_read_value_is_not_checked_again_by_itself() -> None:
-    """What settings say of each other is checked in both ways."""
+    """A rule between settings is checked in both ways."""
     with pytest.raises(ValueError, match=r"initial_cwnd must be 1\.\.1048576, not 0"):
         TcpConfig(initial_cwnd=0)
     assert TcpConfig.of_read({"initial_cwnd": 0}).initial_cwnd == 0

@@ -39,7 +39,7 @@ def fetch(pair: Pair, app: Http, seconds: float = 400) -> FlowReport:
 
 
 def opened(pair: Pair) -> list[tuple[int, int, int]]:
-    """When the sink sent a SYN, and from which port to which."""
+    """Return when the sink sent a SYN, and its two ports."""
     return [
         (time, int.from_bytes(head[28:30], "big"), int.from_bytes(head[30:32], "big"))
         for time, nic, _, head in pair.network.log or []

@@ -96,7 +96,7 @@ def test_it_stops_after_its_duration() -> None:
 
 
 def test_what_is_under_way_has_no_reply_yet() -> None:
-    """Of eleven requests one was lost, and one reply; neither end can know of the last ones."""
+    """One request of eleven was lost, and one reply; neither end can know of the last ones."""
     pair = Pair(delay_ps=300 * MS)
     pair.forth.drop = {7}
     pair.back.drop = {5}

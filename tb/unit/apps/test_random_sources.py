@@ -25,7 +25,7 @@ MS = 10**9
 
 
 def slots_of(app: Markov, slots: int) -> np.ndarray:
-    """Which of the first slots have a cell."""
+    """Return which of the first slots have a cell."""
     found = np.zeros(slots)
     due = app.begin(0)
     while app.slot < slots:
@@ -168,7 +168,7 @@ def test_settings_that_make_no_sense_are_a_line(setting, said, tmp_path, capsys)
 
 @pytest.mark.parametrize(("hurst", "least"), [(0.6, 1), (0.8, 3)])
 def test_the_exact_spectrum_of_sessions_is_the_sum_over_their_lengths(hurst, least):
-    """As the soak of Hurst parameters uses it."""
+    """Return the source as the soak of Hurst parameters uses it."""
     lengths = np.arange(1, 300_001)
     longer = np.minimum(1, least / lengths) ** (3 - 2 * hurst)
     share = np.append(longer[:-1] - longer[1:], longer[-1])

@@ -138,7 +138,7 @@ def test_reordered_datagrams_are_not_lost() -> None:
 def test_in_flight_is_not_lost_and_a_tail_is(
     drop: set[int], received: int, lost: int, under_way: int, missing: int
 ) -> None:
-    """What the receiver can't know of: the last ones are lost, or under way for 100 ms."""
+    """The receiver cannot know of the last datagrams: they are lost, or under way for 100 ms."""
     pair = Pair(delay_ps=100 * MS)
     pair.forth.drop = drop
     report = flow(pair, Cbr(1000, 10 * MS)).report(pair.engine.run(295 * MS))
@@ -147,7 +147,7 @@ def test_in_flight_is_not_lost_and_a_tail_is(
 
 
 def test_without_a_ledger_the_receiver_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a real network, where only gaps in the numbers tell of losses."""
+    """The same on a real network, where only gaps in the numbers tell of losses."""
     pair = Pair(delay_ps=MS)
     monkeypatch.setattr(pair.network, "under_way", lambda *_: -1, raising=False)
     pair.forth.drop = {2, 5, 28, 29}

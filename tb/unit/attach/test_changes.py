@@ -1,4 +1,4 @@
-"""What changes in a session: requests and events of the file go through one list, on paths shorter by the slack."""
+"""Tests of changes in a session: requests and events of the file go through one list, on paths shorter by the slack."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What --a, --b and --end say, and from which lines the slack of real time is taken."""
+"""Tests of --a, --b and --end, and of the lines from which the slack of real time is taken."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_slack_comes_from_the_line_that_all_pass() -> None:
 
 
 def test_a_flow_with_one_end_outside_is_named() -> None:
-    """Those between two hosts outside go without a word; what these do instead is theirs."""
+    """A flow with one end outside is refused by name; flows between two hosts outside are left out."""
     experiment = load("acts-modern")
     first, other = experiment.flows[0], experiment.flows[1]
     ends = {host: End("ns", host) for host in (first.source, first.sink, other.source)}
@@ -85,7 +85,7 @@ def test_a_flow_with_one_end_outside_is_named() -> None:
 
 
 def test_hosts_inside_keep_their_paths() -> None:
-    """Their own lines are longer by what the shared line is shorter."""
+    """The lines of hosts inside are longer by as much as the shared line is shorter."""
     attached = ("reno", "reno_sink")
     before, after, slack = slack_of("acts-modern", (), attached)
     assert len(before.flows) == 3 and slack.shorter_vcs == ()

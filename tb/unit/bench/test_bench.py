@@ -122,7 +122,7 @@ def test_whose_code_a_library_is(file: str, kind: str) -> None:
 
 
 def test_samples_are_where_the_time_goes() -> None:
-    """Of work that is nearly all in one library, and as long as it takes."""
+    """Samples show work that is nearly all in one library, for as long as it takes."""
 
     def work() -> None:
         end = time.perf_counter() + 0.3

@@ -92,7 +92,7 @@ class _Bench:
 
 
 def _frame(rng: random.Random, octets: int) -> bytes:
-    """What looks like a frame of so many octets."""
+    """Return octets that look like a frame of so many octets."""
     return bytes((0, *(rng.randrange(1, 256) for _ in range(octets - 2)), 0))
 
 

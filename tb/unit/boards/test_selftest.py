@@ -177,7 +177,7 @@ def test_a_fault_is_named(name: str) -> None:
 
 
 def test_a_link_that_makes_no_errors_is_named() -> None:
-    """Its seed is not taken: its errors are others than natively."""
+    """Without the seed a link makes other bit errors than natively."""
     seed = 1 << WINDOW_BITS | 0x12
     found = _wrong(lambda pipe: _writes(pipe, lambda addr, value: None if addr & ~1 == seed else value))
     assert [each[:2] for each in found] == [("link in window 1", "bit errors")]

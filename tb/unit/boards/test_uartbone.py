@@ -70,7 +70,7 @@ class _Bench:
         ports["bus_r_data"].set(self._data if self._wait < 1 else self._random.randrange(1 << 32))
 
     def give(self, octets: bytes) -> bytes:
-        """What is answered until nothing more comes."""
+        """Return the answers until there are no more."""
         self.came.clear()
         for octet in octets:
             self.clock(octet)

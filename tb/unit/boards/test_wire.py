@@ -58,7 +58,7 @@ class Bench(Elaboratable):
 
 @dataclass
 class Found:
-    """What went into both wires, and what they did, by tick; counts at the end."""
+    """The cells that went into both wires and came out of each, by tick; counts at the end."""
 
     given: list[int]
     short: list[Any]

@@ -230,7 +230,7 @@ def test_a_group_without_a_counterpart_is_told(folders, no_plots, capsys):
 
 
 def test_figures_of_all_cases_are_not_mixed(tmp_path):
-    """Those of whole and of shortened cases, in either order: the whole ones."""
+    """With whole and shortened cases, in either order, the figures are those of the whole ones."""
     row = PUBLISHED | {"metric": "f.knee", "unit": "", "ours": 4.0}
     for name, seed, limit, ours in (("a", 1, 10, 4.0), ("b", 2, 10, 6.0), ("c", 1, 3, 9.0)):
         remarks = ["shortened"] if limit < 10 else []

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a program of its own does with these variables set."""
+    """Return the output of a program of its own with these variables set."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, cwd="/"
     )

@@ -89,7 +89,7 @@ def made_up(name, *settings, peak=0):
 
 
 def some_cases(name, whole=True, **options):
-    """What stands above the cases of an experiment, each run with the stand-in; ``whole``: as if not shortened."""
+    """Return what precedes the cases of an experiment, each run with the stand-in; ``whole``: as if not shortened."""
     cases = load_cases(name, duration_ps=PS // 5, **options)
     runs = [run_experiment(e, build=fake_build).summary for e in cases]
     for summary in runs if whole else ():

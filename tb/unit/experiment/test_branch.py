@@ -28,7 +28,7 @@ def branches(*settings, name="theory-geo-d-1-k", port=1, at_ps=3 * 10**9):
 
 
 def onward(found, network, ps=10**9):
-    """What follows: every cell with its tick."""
+    """Return the rest of the run: each cell with its tick."""
     found.engine.run(found.engine.now_ps + ps)
     return network.digests(), found.gauge.counts
 

@@ -154,7 +154,7 @@ cdv = {{ pcr = "80 Mb/s", cdvt = "5 us", at = "{at}" }}
 
 @pytest.mark.parametrize("at", ["lan", "sink"])
 def test_a_run_has_the_1_point_cdv_of_a_vc(tmp_path, at):
-    """Where the switch polices, its discarded cells are those that do not conform."""
+    """Discarded cells of a switch that polices are those that do not conform."""
     path = Path(two_sources(tmp_path, CDV.format(at=at)))
     text = path.read_text().replace("histograms = {}\n", "")
     path.write_text(text.replace('source = "a"', 'source = "a"\nvc = "measured"'))
@@ -195,7 +195,7 @@ def test_a_1_point_cdv_that_cannot_be_measured_is_one_line(tmp_path, old, new, w
 
 
 def test_a_line_with_errors_has_them_in_the_vcs_figures(tmp_path):
-    """Of cells with 384 bits of payload and 40 of header, at 1e-4: 3.8 % in error."""
+    """At a bit error rate of 1e-4, 3.8 % of cells with 384 bits of payload and 40 of header have errors."""
     text = Path(two_sources(tmp_path)).read_text()
     text = text.replace("[hosts]", '[network.lines]\nway = { ends = ["lan:3", "far:0"], ber = 1e-4 }\n[hosts]')
     text = text.replace('sink = { port = "lan:2" }', 'sink = { port = "far:1" }')

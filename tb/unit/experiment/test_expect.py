@@ -1,4 +1,4 @@
-"""What an experiment expects of its runs: a run passes or fails by it."""
+"""Tests of what an experiment expects of its runs: a run passes or fails by it."""
 
 from xml.etree import ElementTree
 

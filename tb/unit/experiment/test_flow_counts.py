@@ -1,4 +1,6 @@
-"""What flows say of their datagrams in a real run: as the loss ledger has it, whatever a receiver can see."""
+"""Tests of a flow's counts of datagrams in a real run: they are those of the loss ledger, even where a receiver cannot
+know.
+"""
 
 import pytest
 

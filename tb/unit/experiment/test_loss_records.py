@@ -82,7 +82,7 @@ def test_a_run_without_records_has_none(tmp_path):
 
 
 def test_epd_loses_whole_frames_and_tail_drop_does_not(tmp_path):
-    """Of a frame that EPD refuses all cells are lost, so bursts are whole frames; positions count from 1."""
+    """EPD discards all cells of a frame, so bursts are whole frames; positions count from 1."""
     lost = {}
     for policy in ("epd", "tail"):
         result = run_experiment(frames(tmp_path, policy))
@@ -143,7 +143,7 @@ def test_a_run_folder_keeps_them_for_python_the_report_and_plots(tmp_path):
 
 
 def test_losses_in_bursts_are_correlated_and_periodic_ones_alternate():
-    """Of 1200 cells each tenth pair, each second cell."""
+    """Each tenth pair of 1200 cells is lost, or each second cell."""
     pairs = [cell for cell in range(1, 1201) if cell % 20 in (5, 6)]
     found = autocorrelation(pairs, 1200, [0, 1, 2, 20])
     p = 0.1

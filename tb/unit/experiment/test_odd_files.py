@@ -18,7 +18,7 @@ EXPECT = '[[expect]]\nmetric = "goodput"\nmin = 1\n'
 
 @pytest.fixture
 def refused(tmp_path):
-    """What is said of a file with this text."""
+    """Return the error for a file with this text."""
 
     def refused(text):
         (tmp_path / "odd.toml").write_text(text)
@@ -82,7 +82,7 @@ def test_the_name_of_what_a_file_extends_is_too_long(refused):
 
 
 def test_a_terminal_without_the_characters(tmp_path, monkeypatch):
-    """As with PYTHONIOENCODING=latin-1: what it lacks are question marks."""
+    """With PYTHONIOENCODING=latin-1, characters that it lacks become question marks."""
     (tmp_path / "odd.toml").write_text(HEAD.replace("Two hosts", "Täst ą zwei"), encoding="utf-8")
     out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", out)

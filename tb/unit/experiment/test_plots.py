@@ -24,7 +24,7 @@ CASES = ("magic-mismatch", "magic-window", "acts-variants")
 
 @pytest.fixture(autouse=True)
 def no_plots_of_single_panels(monkeypatch):
-    """Their panels are in the overview, too, and drawing takes time."""
+    """Draw no plots of single panels: these are in the overview, too, and drawing takes time."""
     for name in ("windows", "losses", "queues-drops"):
         monkeypatch.delitem(PLOTS, name)
 
@@ -186,7 +186,9 @@ def test_what_the_lines_carry():
 
 
 def over(resolved, spans, phases):
-    """What the lines of :func:`network` deliver to flows in their times (s), a line's and VCs' rates from times on."""
+    """Check what the lines of :func:`network` deliver to flows in their times (s), with the rates of a line and of VCs
+    from times on.
+    """
     hosts = [149_760_000] * 3
     rates = [
         {"at_s": at, "ports": {name: [*hosts, wan] for name in "we"}, "vcs": [vc] * len(spans)}

@@ -33,7 +33,7 @@ def read(tmp_path):
 
 
 def steps(experiment, until_s=1000):
-    """When each row is due, in seconds, and the values that hold then."""
+    """Return when each row is due, in seconds, and the values that hold then."""
     overrides, timeline = Overrides(experiment, lambda event: None), Timeline(experiment)
     found = []
     while timeline.before_ps is not None and timeline.before_ps < until_s * PS:

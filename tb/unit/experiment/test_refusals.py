@@ -1,4 +1,5 @@
-"""What a run would refuse, `check` refuses with file, line and key: every refusal in what builds a network is walked.
+"""Tests that `check` refuses what a run would refuse, with file, line and key. Every refusal in the code that builds a
+network is walked.
 
 The sites are found in the sources: where an error of the network is raised, and where an option of a switch finds a
 fault. Each of them has a file here that reaches it, or stands in ``UNREACHED`` with the reason why no file does.
@@ -194,7 +195,7 @@ FOUND_BY = ("NetworkError", "Fault", "_fault", "_credits_fault")
 
 
 def template(node, known):
-    """What a text is, as a pattern: what is put in may be anything."""
+    """Return a text as a pattern; values that are filled in may be anything."""
     match node:
         case ast.Constant():
             return re.escape(str(node.value))
@@ -229,7 +230,7 @@ def text_of(given):
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What is said of each file, by its name."""
+    """Return the error for each file, by its name."""
     found = {}
     for name, given in CASES.items():
         file = tmp_path_factory.mktemp("files") / "refused.toml"
@@ -284,7 +285,7 @@ def test_what_the_command_line_gives_is_named_as_such(tmp_path):
 
 
 def test_too_many_copies_are_refused_before_they_are_made(tmp_path, monkeypatch):
-    """Of 100,000 flows none is read: that would take minutes."""
+    """None of 100,000 flows is read: that would take minutes."""
     monkeypatch.setattr("bentpipe.experiment.resolve.flows._Reader.read", lambda *_: pytest.fail("a copy is read"))
     file = tmp_path / "many.toml"
     flows = "".join(f'[[flow]]\nname = "f{k}"\nsource = "anna"\nsink = "bert"\ncopies = 1000\n' for k in range(100))

@@ -201,7 +201,7 @@ def test_an_error_over_an_older_run_sends_nobody_in_circles(tmp_path, result):
 
 
 class Page(HTMLParser):
-    """What a page is made of and what it refers to."""
+    """Return the parts of a page, and the files that it refers to."""
 
     def __init__(self, text):
         super().__init__()

@@ -150,7 +150,7 @@ def test_figures_of_a_run():
 
 
 def test_figures_of_a_flows_copies():
-    """Of each group of flows alone; what is in no group counts in the whole only."""
+    """Each group of flows has figures of its own; a flow in no group counts in the whole only."""
     times = {"start_ps": 0, "end_ps": PS, "octets_delivered": 0}
     flows = [
         times | {"name": name, "goodput_bps": rate} for name, rate in zip("abcd", (30e6, 10e6, 5e6, 1e6), strict=True)

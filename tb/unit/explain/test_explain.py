@@ -259,7 +259,7 @@ def test_a_fitted_set_has_a_name_and_is_never_a_default():
 
 
 def test_the_fitted_set_is_the_best_of_the_kept_runs():
-    """Of the data in the docs, which anyone can compute again."""
+    """The figures follow from the data in the docs, so anyone can compute them again."""
     data = Path(__file__).parents[3] / "docs" / "data" / "explained"
     (bed,) = testbeds.testbeds(["acts"])
     found = testbeds.fitted(bed, {name: Store(study(name), data) for name, _, _ in bed.rows})

@@ -1,5 +1,6 @@
-"""What is used of Amaranth's private modules is as it is known here, and used in two files: another version says here
-what it does differently."""
+"""Tests that Amaranth's private modules are as this project knows them, and that only two files use them. With another
+version they tell the difference.
+"""
 
 import ast
 import inspect
@@ -52,7 +53,7 @@ REFUSED = {
 
 
 def private(source: str) -> set[str]:
-    """What Python source takes of Amaranth's private modules, and private attributes of its values."""
+    """Return the private modules of Amaranth, and private attributes of its values, that Python source uses."""
     found = set()
     if "amaranth" not in source and not any(name in source for name in ATTRIBUTES):
         return found  # not parsed: that takes ten times as long
@@ -132,7 +133,7 @@ def test_a_bit_that_depends_on_itself_is_amaranths_error():
 
 
 def test_bits_of_a_signal_may_depend_on_others_of_it():
-    """Their cell depends on itself, so that Amaranth has to look at bits."""
+    """The cell of these bits depends on itself, so that Amaranth has to look at single bits."""
     assert set(netlist(Chain(closed=False), "chain").top.ports_o) == {"o"}
 
 

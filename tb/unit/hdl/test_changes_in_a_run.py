@@ -13,7 +13,7 @@ ALIKE = VcSettings()
 
 
 def written(driver, before, after):
-    """What a change writes: names of registers, of a table with the place, and values."""
+    """Return the writes of a change: names of registers, of a table with the place, and values."""
     driver.change(before, after)
     found = []
     for addr, value in driver._bus.writes:
@@ -85,7 +85,9 @@ def another(model, name):
 
 
 def changed(needs, settings, vcs=(ALIKE,)):
-    """What a switch that has what it ``needs`` is written when it gets these settings and VCs instead of the usual."""
+    """Return the writes to a switch with the options that it ``needs`` when it gets these settings and VCs instead of
+    the usual ones.
+    """
     size = {"buffer_cells": 100} | needs
     ports = [SwitchPort(), SwitchPort()]
     setups = []

@@ -98,7 +98,9 @@ class Rig:
         return refused, taken
 
     async def _narrow(self, came, takes):
-        """As behind the inlet: cells start in clock 1, their last words come in clock 0 of the next tick."""
+        """Play cells as the injection mux gives them: they start in clock 1, and their last words come in clock 0 of
+        the next tick.
+        """
         ctx, part = self.ctx, self.part
         refused, taken = False, None
         for clock in range(CLOCKS_A_TICK):

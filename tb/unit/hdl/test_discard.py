@@ -118,7 +118,7 @@ def test_random_traffic(width, minima):
 
 
 def _checked(settings, *, ports=(), vcs=()):
-    """What is said of these settings taken together."""
+    """Return the error for these settings together."""
     places = [SwitchVc(0, 0, 32 + k, 0, 0, 32 + k, one) for k, one in enumerate(vcs)]
     setup = Setup(settings, [SwitchPort(settings=one) for one in ports or [PortSettings()]], places)
     return [said for option in options_of(options_for(setup)) for said in option.check(setup)]

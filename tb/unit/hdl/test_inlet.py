@@ -100,14 +100,16 @@ def inlet(width, test):
 
 
 def plan(rng, ticks, load, own):
-    """Of each tick: the cell from outside, or None; cells newly offered before it; whether none of ours is taken."""
+    """Return for each tick: the cell from outside, or None; cells newly offered before it; whether none of ours is
+    taken.
+    """
     for _ in range(ticks):
         outside = cell(rng) if rng.random() < load else None
         yield outside, [[cell(rng, 1)] * (rng.random() < own) for _ in range(OFFERS)], rng.random() < 0.1
 
 
 def expected(steps):
-    """What comes behind the inlet by its rule, tick by tick."""
+    """Return the cells behind the injection mux by its rule, tick by tick."""
     waiting = [[] for _ in range(OFFERS)]
     for outside, new, hold in steps:
         for queue, more in zip(waiting, new, strict=True):

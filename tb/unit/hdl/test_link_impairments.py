@@ -95,7 +95,7 @@ def test_both_widths_misinsert_the_same_cells_in_the_same_ticks():
 
 
 def test_times_between_misinserted_cells_are_geometric():
-    """Their number, and the share of short times, within the 99 % interval."""
+    """The number of errors and the share of short times are within the 99 % interval."""
     ticks, rate = 60_000, 1 / 40
     *found, count = misinserted(WIDTHS[0], ticks, rate, vc="3/77")
     assert abs(count - ticks * rate) < Z99 * math.sqrt(ticks * rate)

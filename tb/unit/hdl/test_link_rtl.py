@@ -154,8 +154,9 @@ def test_both_datapaths_have_the_same_errors_at_the_rate():
 
 
 def results(script, cells, seed):
-    """What comes out at both widths when ``script[k]`` is written between cell ``k`` and the one behind it; on the
-    narrow datapath at any clock while cell ``k`` is on its way."""
+    """Return the output at both widths when ``script[k]`` is written between cell ``k`` and the one behind it; on the
+    narrow datapath at any clock while cell ``k`` is on its way.
+    """
     found = []
     for width in WIDTHS:
 

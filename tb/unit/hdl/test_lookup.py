@@ -25,7 +25,7 @@ VCIS = st.integers(0, 65535)
 
 
 def found(vcs, placement):
-    """What the two memories hold: (port, VPI, VCI) to VC, with each entry where its hash functions lead."""
+    """Return the contents of the two memories: (port, VPI, VCI) to VC, each entry where its hash functions lead."""
     bits = vcs.bit_length()
     assert len(placement.words) == 2 << bits
     entries = {}

@@ -104,7 +104,7 @@ def small(width, **more):
 
 
 def sent_by(bench, vc):
-    """What came out of a VC: (tick, header, payload)."""
+    """Return the cells of a VC that were sent: (tick, header, payload)."""
     return [(o.tick, o.as_header(), o.payload) for o in bench.came_out if o.as_header().vci == vpi_vci(vc)[1]]
 
 
@@ -180,7 +180,7 @@ def test_a_single_cell_is_the_next_of_its_vc_and_paced(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_vc_takes_one_single_cell_at_a_time_beside_its_pdu(width):
-    """What is posted of a VC that has such a thing already is refused and forgotten; either may be first."""
+    """A cell that is posted for a VC that has one already is refused and forgotten; either may be first."""
 
     async def test(bench):
         await configure(bench, line=1, periods=(40, 40, 0, 0))

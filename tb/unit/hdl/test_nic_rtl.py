@@ -437,8 +437,9 @@ def test_a_transmit_vc_that_is_set_up_again_may_send_at_once(width, again):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pdus_that_never_end_are_given_up_in_time(width):
-    """Of four VCs, two whose PDU stops, one of them beyond its limit; not before the time-out, and at most a quarter of
-    it later. What comes of them after that is another PDU."""
+    """The PDUs of two of four VCs stop, one of them beyond its limit. They end after the time-out, and at most a
+    quarter of it later. The next cells of these VCs begin another PDU.
+    """
     timeout = 160
 
     async def test(bench):

@@ -74,7 +74,7 @@ def seen(bench):
 
 
 async def taken(bench, vc):
-    """What became of the OAM cells of a VC that were taken."""
+    """The counts of the OAM cells of a VC that were taken."""
     counts = {name: await bench.get("oam_taken", len(TAKEN) * vc + k) for k, name in enumerate(TAKEN)}
     return {name: count for name, count in counts.items() if count}
 

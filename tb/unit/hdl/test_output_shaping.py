@@ -186,7 +186,7 @@ def test_an_idle_switch_that_holds_cells_may_be_skipped(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_held_vc_that_moves_to_another_port_is_not_waited_for(width):
-    """Of three VCs at a port that sleeps the first moves away in its turn; the third leaves when it is due."""
+    """Three VCs wait at a port that sleeps. The first moves away when it is served; the third leaves when it is due."""
 
     async def test(bench):
         for vc in (0, 3, 6, 0, 3, 6):

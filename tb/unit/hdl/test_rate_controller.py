@@ -33,7 +33,7 @@ def set_up(ctx, node, port, **settings):
 
 
 async def begin(ctx, node, ticks, port, packets=0):
-    """Its control is written in a tick."""
+    """Write the settings of a port's control in a tick."""
     ctx.set(node.control_port, port)
     ctx.set(node.control, 1 | packets << 1)
     await ticks.tick(control_en=1)
@@ -164,8 +164,10 @@ def test_a_port_that_is_no_longer_reactive_has_its_own_rate_again_and_doesnt_sta
 @pytest.mark.parametrize("wait", [0, 3, TAKES + 1])
 @pytest.mark.parametrize("between", [None, 1])
 def test_a_port_that_begins_or_begins_anew_stalls_until_its_rate_is_known(width, wait, between):
-    """Its control is written, and written again ``wait`` ticks later, with other settings, after it was switched off
-    or not: capacity is within floor and ceiling in each tick, and there is a rate when the port doesn't stall."""
+    """The settings of a port are written, and written again ``wait`` ticks later with other values, after the control
+    was switched off or not. Capacity is within floor and ceiling in each tick, and there is a rate when the port does
+    not stall.
+    """
 
     async def test(ctx, node, ticks):
         set_up(ctx, node, 1, floor=20, ceiling=30, initial=50, interval=1000)
@@ -193,7 +195,7 @@ def test_a_port_that_begins_or_begins_anew_stalls_until_its_rate_is_known(width,
 
 
 def test_its_due_tick_is_that_of_what_it_does_next():
-    """Of a look, of its end although another port is changed meanwhile, of the next look."""
+    """The due tick is that of a look, of its end although another port is changed meanwhile, and of the next look."""
 
     async def test(ctx, node, ticks):
         for port in range(2):

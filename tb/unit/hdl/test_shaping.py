@@ -101,8 +101,9 @@ def test_what_is_shaped_conforms_at_both_widths_alike(seed):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("mbs", [1, 7])
 def test_a_shaped_vc_sends_as_soon_as_its_contract_lets_it(width, mbs):
-    """Of one VC with always more to send, every cell but the first of a PDU goes in its first conforming tick: a tick
-    earlier it wouldn't conform."""
+    """A VC with always more to send sends every cell but the first of a PDU in its first conforming tick; a tick
+    earlier the cell would not conform.
+    """
     peak, sustained = Fraction(units("2.3"), 65536), Fraction(units("9.1"), 65536)
     burst = burst_tolerance(mbs, peak, sustained)
     sent, ready = paced(width, [(peak, sustained, burst)], line=1, tolerance=0, ticks=900, chance=0.02)

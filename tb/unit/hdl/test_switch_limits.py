@@ -129,7 +129,9 @@ def test_a_vc_set_up_anew_starts_with_a_new_frame(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_torn_down_vc_had_queued_is_flushed(width):
-    """Its cells leave the buffer without being sent, at a tick each; another VC of the port has the line meanwhile."""
+    """The cells of the VC leave the buffer without being sent, one a tick; another VC of the port uses the line
+    meanwhile.
+    """
     model = Model([Vc(0, 0, 32, 1, 0, 64), Vc(0, 0, 33, 1, 0, 65)], ports=3, capacity=12)
 
     async def test(bench):
@@ -153,7 +155,7 @@ def test_what_a_torn_down_vc_had_queued_is_flushed(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_vc_with_a_port_that_is_not_there_is_unknown(width):
-    """Its cells are counted and take no place of the buffer."""
+    """The cells of the VC are counted and take no place of the buffer."""
     model = Model([Vc(0, 0, 32, 1, 0, 64), Vc(0, 0, 33, 2, 0, 65)], ports=3, capacity=4)
 
     async def test(bench):

@@ -224,9 +224,10 @@ def test_a_cell_at_a_new_rate_ends_behind_the_one_before(width, periods):
 
 
 class Clocks:
-    """What the switch says of its ports' clocks: each may send at its ``next`` (ticks, 16 fraction bits) or later, and
-    moves on by its period from there, 64 ticks back at most, when its cell ends; one that begins does so after the
-    delay, unless its next is later, and not 2**24 ticks."""
+    """Return the clocks of the switch's ports. Each may send at its ``next`` (ticks, 16 fraction bits) or later, and
+    moves on by its period from there, 64 ticks back at most, when its cell ends. A port that begins does so after the
+    delay, unless its next is later, and not 2**24 ticks.
+    """
 
     def __init__(self, periods, delay):
         self.periods, self.delay = periods, delay
@@ -234,7 +235,7 @@ class Clocks:
         self.end = 0
 
     def port(self, now):
-        """Which sends: the first behind the one that sent last."""
+        """Return which port sends: the first one behind the port that sent last."""
         ready = [p for p in sorted(self.busy) if self.next[p] >> 16 <= now]
         return min(ready, key=lambda p: (p <= self.last, p), default=None)
 

@@ -108,7 +108,9 @@ def generated(node, ticks):
 
 @pytest.mark.parametrize(("width", "engine"), NODES)
 def test_generator(width, engine):
-    """As many cells as are asked for, from a number on; stop, start anew while it sends, reset; stamps of the ticks."""
+    """A generator sends as many cells as are asked for, from a number on. It stops, starts again while it sends, and is
+    reset; stamps are those of the ticks.
+    """
     node = Tester(width, engine)
     node.generate(first=(1 << 32) - 3, count=5)
     cells = node.run(100, most=100)

@@ -169,7 +169,9 @@ def test_a_path_is_policed_as_one(width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_path_that_ends_and_another_in_its_place(width):
-    """What is queued of it is flushed; its index is then another path's, which has nothing of it; then a VC's."""
+    """Queued cells of the path are flushed. Its index then belongs to another path, which has none of them, and then to
+    a VC.
+    """
     vcs = [Vc(0, 5, 0, 1, 6, 0, vpc=True)]
     model = Model(vcs, ports=2, capacity=12)
 

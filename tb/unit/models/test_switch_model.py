@@ -203,8 +203,9 @@ def test_cells_are_conserved_and_in_order(policy, seed):
 @pytest.mark.parametrize("policy", POLICIES[1:3], ids=["ppd", "epd+ppd"])
 @given(seed=SEEDS)
 def test_partial_packet_discard_never_joins_two_good_frames(policy, seed):
-    """What comes out is whole PDUs and cut ones; a cut one never takes a good one along, so that every other
-    verdict than OK is that of a frame which lost cells itself."""
+    """Whole and cut PDUs leave; a cut one never damages a good one, so every verdict but OK is that of a frame which
+    lost cells itself.
+    """
     switch, came_out = drive(random.Random(seed), policy, 120)
     for index, vc in enumerate(switch.vcs):
         reassembly = Reassembly()

@@ -1,4 +1,6 @@
-"""What scripts mean: connections, their settings, their order; and what is wrong with those that mean nothing."""
+"""Tests of the meaning of scripts: connections, their settings, their order; and the errors of scripts without a
+meaning.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def play(network, nics, vcs, until_ps=20 * MS, cells=False):
 
 
 def in_units(monitor):
-    """What the event loop counted, in units of 2**-16 ticks."""
+    """Return the counts of the event loop, in units of 2**-16 ticks."""
     found = monitor.loop.ffi.new("bp_arrival_counts *")
     monitor.loop.arrivals(monitor._number, found)
     return found.cells, found.nonconforming, found.most, found.least

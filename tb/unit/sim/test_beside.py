@@ -1,6 +1,7 @@
-"""What stands beside a path changes nothing on it: nodes without work, in networks of few nodes and of many (up to 8,
-64, 128 and one more each); traces and captures that begin and end, registers that are read and states that are taken
-while cells are on their way, also among many VCs; a run to a time that is over."""
+"""Tests that a path is not changed by its surroundings: nodes without work, in networks of few nodes and of many (up to
+8, 64, 128 and one more each); traces and captures that begin and end, registers that are read and states that are taken
+while cells are on their way, also among many VCs; a run to a time that is over.
+"""
 
 import random
 
@@ -34,7 +35,7 @@ def path(beside=0, first=False):
 
 
 def ran(network, ways, meanwhile=lambda time: None):
-    """What became of it: events but for the numbers of NICs, counters of nodes on the path, PDUs."""
+    """Return the result of the path: events but for the numbers of NICs, counters of nodes on the path, PDUs."""
     names = [node.name for node in network.nodes if not node.name.startswith("idle")]
     nics = {nic.index: nic.name for nic, _ in ways}
     found = []

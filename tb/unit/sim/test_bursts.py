@@ -14,8 +14,9 @@ CELL_PS = 16 * TICK_PS
 
 
 def measured(cells, seed=1, **bursts):
-    """What becomes of so many cells, back to back at OC-3c, each a PDU: for each whether it arrived; the link's
-    counters; the ledger's causes."""
+    """Return the fate of so many cells, back to back at OC-3c, each a PDU: for each whether it arrived; the link's
+    counters; the ledger's causes.
+    """
     network = Network(seed=seed)
     a, b = network.add_nic("a"), network.add_nic("b")
     link = network.add_link("line", LinkSettings(bursts=BurstSettings(**bursts)))

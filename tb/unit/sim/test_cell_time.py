@@ -31,7 +31,7 @@ def both_ways(network, a, b):
 
 
 def came(network, end_ps):
-    """When PDUs arrived."""
+    """Return when PDUs arrived."""
     times = []
     while network.now_ps < end_ps:
         times += [event.time_ps for event in network.run(end_ps) if event.status == 0]
@@ -66,7 +66,9 @@ def chain(rates, delay_ps=0, clock_ppm=0.0, **given):
 
 
 def stored_and_forwarded(rates, cells, delay_ps=0):
-    """When the last cell arrives, if all are there at 0: each line takes it when it has come and the line is free."""
+    """Return when the last cell arrives, if all are there at 0: each line takes it when it has come and the line is
+    free.
+    """
     arrived = [Fraction(0)] * cells
     for k, rate in enumerate(rates):
         free = Fraction(0)

@@ -107,7 +107,7 @@ def test_a_slow_leaf_loses_its_own_frames_alone() -> None:
 
 @pytest.mark.parametrize("ber", [1e-6, 1e-5, 1e-4])
 def test_bit_errors_and_drops_at_once(ber: float) -> None:
-    """What the errors of the near link took is the same for all leaves behind it; nobody's rows are off."""
+    """Losses by errors of the near link are the same for all leaves behind it, and each leaf's account balances."""
     tree = Tree(ber=ber, slow=60_000_000, policy="epd", limit=200, epd_threshold=120)
     lost = tree.run([random.Random(ber).randrange(40, 3000) for _ in range(150)])
     near = {leaf: {key: n for key, n in rows.items() if key[0] == "near"} for leaf, rows in lost.items()}

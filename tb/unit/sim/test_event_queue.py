@@ -1,4 +1,4 @@
-"""Which node is next: the first tick, and of several nodes that have it the first node, whatever their number."""
+"""Tests of which node is next: the first tick, of several nodes that have it the first node, whatever their number."""
 
 import subprocess
 

@@ -31,8 +31,9 @@ TOGETHER = options_word(
 
 
 def port_settings(rng, k):
-    """What a port has: some of it in every switch, so that each option is there. Ports 0 and 3 have nothing that goes
-    by frames."""
+    """Return the options of a port: each switch has some ports with each option. Ports 0 and 3 have no option that goes
+    by frames.
+    """
     reactive, frames = None, k not in PATH_PORTS
     if k == 0 or rng.random() < 0.3:
         floor, ceiling = rng.choice([0, 1_000_000, 20_000_000]), rng.choice([20_000_000, 100_000_000, OC3])

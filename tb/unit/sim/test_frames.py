@@ -15,7 +15,7 @@ MS = 10**9
 
 
 def single_cells(count, gap_ps=0, **line):
-    """When PDUs of a cell arrive, in ticks, that an interface sends at once, or so far apart."""
+    """Return when PDUs of one cell arrive, in ticks, that an interface sends at once, or so far apart."""
     network = Network()
     a, b = network.add_nic("a", line=NicLine(40_704_000, **line)), network.add_nic("b")
     network.connect(a, b)

@@ -1,4 +1,6 @@
-"""What a network can't carry is refused, or counted where it happens; lines have clocks of their own."""
+"""Tests that a network refuses what it cannot carry, or counts it where it happens, and that lines have clocks of their
+own.
+"""
 
 import pytest
 
@@ -110,8 +112,9 @@ def test_one_of_two_cells_that_come_at_once_waits():
 
 
 def ticks_of_three(delays, step):
-    """When cells end that three lines of one exact clock and of these delays, in ticks, bring to a switch; the run is
-    stopped so often."""
+    """Return when cells end that three lines of one exact clock and of these delays, in ticks, bring to a switch; the
+    run is stopped so often.
+    """
     network = Network()
     hub = network.add_switch(
         "hub", SwitchSettings(processing_delay_ps=0), ports=switch_ports(rates_bps=[OC3, OC3, OC3, OC12])

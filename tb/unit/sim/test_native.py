@@ -78,7 +78,7 @@ def test_the_crc_by_tables_is_that_by_multiplication():
 
 
 class Convergence(wiring.Component):
-    """What a SONET line computes of a cell, twice over."""
+    """Return what a SONET line computes of a cell, twice over."""
 
     header: In(40)
     payload: In(384)

@@ -1,4 +1,4 @@
-"""Where the native engine cuts words: never what is computed with, and alike wherever a word moves."""
+"""Tests of where the native engine cuts words: never a value that is computed with, and alike wherever a word moves."""
 
 from bentpipe_sim.native.fields import fields
 from bentpipe_sim.native.netlist import Cell, Memory, Netlist, Register

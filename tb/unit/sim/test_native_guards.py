@@ -1,4 +1,4 @@
-"""What the native engine knows where: contexts of conditions, and values in them."""
+"""Tests of what the native engine knows at each place: contexts of conditions, and values in them."""
 
 from bentpipe_sim.native.graph import Graph, constant, whole_node
 from bentpipe_sim.native.guards import Guards, literal_of

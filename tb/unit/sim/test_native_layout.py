@@ -1,5 +1,6 @@
-"""Where the native engine's registers and memories lie: each once, what is wanted together in few lines of a cache; and
-a clock does the same wherever they are."""
+"""Tests of the layout of the native engine's registers and memories: each has one place, those used together are in few
+cache lines, and a clock has the same effect with any layout.
+"""
 
 import random
 
@@ -116,7 +117,7 @@ def test_registers_are_in_lines_by_how_often_they_are_wanted_and_the_large_ones_
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_clock_does_the_same_wherever_they_are(seed, tmp_path, monkeypatch):
-    """What lies otherwise is held against Amaranth's simulator, as what lies as it should is (`test_native`)."""
+    """Another layout is compared with Amaranth's simulator, as the usual one is (`test_native`)."""
     usual = source(RandomShape(seed).component(), "random")
     monkeypatch.setattr(node, "ordered", lambda registers, heat: reversed(ordered(registers, heat)))
     monkeypatch.setattr(node, "together", ALTERED[seed])

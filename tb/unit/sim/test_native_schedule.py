@@ -139,7 +139,7 @@ def test_a_value_is_worked_out_in_each_of_the_contexts_that_exclude_each_other()
 
 
 def test_random_designs_ask_decide_and_copy():
-    """What the tests above hold is there to be held."""
+    """The random designs have the cases that the tests above check."""
     wholes = [made(seed) for seed in SEEDS]
     assert sum(bool(whole.deciding) for whole in wholes) > 2
     plans = [schedule(whole, {}) for whole in wholes]

@@ -65,7 +65,7 @@ def sent(network, switch, kind):
 
 
 def test_an_outage_is_told_downstream_and_back_and_both_ends_recover():
-    """Of five seconds: AIS from the switch behind the line, RDI from the far end, and both states end by themselves."""
+    """For five seconds the switch behind the line sends AIS and the far end RDI; both states end by themselves."""
     network, (s0, s1, s2), links, _ = chain(oam=OamSettings(ends=True))
     network.start()
     run(network, 10 * MS)

@@ -128,7 +128,7 @@ def test_parts_and_threads_change_nothing():
     [(with_virtual_path, "EPD", 4), (with_two_links, "bit error", 6), (with_disorder, "cells out of order", 4)],
 )
 def test_losses_are_explained_as_by_one_event_loop(change, why, ports):
-    """Where the ledger needs what it has entered before to know which cell was lost."""
+    """Find the lost cell where the ledger needs earlier entries for it."""
     expected, *_ = run((5 * MS, 9 * MS), change, threads=1, parts=1, ports=ports)
     assert why in {why for account in expected[-1][2] for _, why in account.lost}
     for threads, count in ((1, 2), (2, 99)):
@@ -211,7 +211,7 @@ def test_rules_say_why_a_run_is_of_one_event_loop(tmp_path):
 
 
 def test_captures_keep_a_line_within_a_part(tmp_path):
-    """Its two taps write one file, in the order of time; also one that begins while the network runs."""
+    """Both taps of a capture write one file, in the order of time; also one that begins while the network runs."""
     files = []
     for how in ({"threads": 1, "parts": 1}, {"threads": 2, "parts": 99}):
         network, vcs = chain(**how)

@@ -39,7 +39,7 @@ class Line:
         self.faults, self.now = faults, 0
 
     def step(self):
-        """What came in a while, and how the link stands then."""
+        """Return the cells that came in a while, and the state of the link then."""
         rng, network, link = self.rng, self.network, self.link
         for _ in range(rng.randrange(3)):
             network.send(self.nics[0].index, self.vc, b"head", key=1, length=rng.choice((8, 400, 4000)))

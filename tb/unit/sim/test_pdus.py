@@ -1,4 +1,4 @@
-"""What crosses the border of a network's hosts: times, and PDUs as records."""
+"""Tests of the border between a network and its hosts: times, and PDUs as records."""
 
 import struct
 from typing import Any

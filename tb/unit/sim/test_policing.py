@@ -114,7 +114,9 @@ def test_a_shaped_source_keeps_to_its_contract_and_to_no_smaller_one(mbs, lost):
 
 @pytest.mark.parametrize(("mbs", "lost"), [(30, False), (29, True)])
 def test_a_vc_that_a_switch_shapes_keeps_to_its_contract_and_to_no_smaller_one(mbs, lost):
-    """What comes as fast as the line goes on so that the next switch discards nothing, and a cell with a burst less."""
+    """Cells that come as fast as the line pass so that the next switch discards none; with a burst of one cell less it
+    discards some.
+    """
     contract = {"pcr_bps": 20_000_000, "cdvt_ps": 4 * LINE_CELL_PS, "scr_bps": 2_000_000, "mbs": 30}
     police = {**contract, "cdvt_ps": 5 * LINE_CELL_PS, "mbs": mbs, "at": "east"}
     counters, received = run(*chain(cell_rate_bps=None, shape=contract, police=police), length=400)

@@ -63,7 +63,7 @@ def lay(network, sdus):
 
 @pytest.mark.parametrize("vcs", [FEW, MANY])
 def test_right_and_wrong_pdus(vcs):
-    """Of each length each octet, wrong once: where a cell begins and ends, in the last cells, beside padding."""
+    """In PDUs of each length each octet is wrong once: at a cell's begin and end, in the last cells, beside padding."""
     network, _ = network_of(vcs)
     network.loop.sink(1, 0, KEY, 0, 0, 0)
     rng = random.Random(vcs)

@@ -237,7 +237,7 @@ def test_where_vcs_are_known_epd_keeps_packets_whole_and_a_path_cuts_them() -> N
 
 
 def test_losses_of_a_sonet_line_in_a_path() -> None:
-    """What a line loses inside a path is told of the VC whose it was."""
+    """A line's loss inside a path is reported for the VC whose cell it was."""
     line = Line(sonet=True)
     got = line.send(15)
     accounts = line.network.ledger()

@@ -44,7 +44,7 @@ class Counter(Elaboratable):
 
 
 def log_of(kind, *benches, background=(), processes=(), until=None, runs=1):
-    """What benches and processes note down."""
+    """The notes of benches and processes."""
     circuit = Counter()
     simulator, log = kind(circuit), []
     simulator.add_clock(1e-6)

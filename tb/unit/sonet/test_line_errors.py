@@ -1,4 +1,4 @@
-"""What happens between the ends of a line."""
+"""Tests of events between the ends of a line."""
 
 import itertools
 import random

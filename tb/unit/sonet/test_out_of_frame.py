@@ -33,7 +33,7 @@ def in_order(numbers):
 
 
 def alarms(line, end):
-    """Those that came or went since the last call."""
+    """Return the alarms that came or went since the last call."""
     line.run(words=2)
     changed = line.read(end, "changed")
     line.write(end, "changed", changed)
@@ -98,7 +98,7 @@ def test_frames_before_sef_do_not_count_towards_a_defect(n, width, register, val
 @pytest.mark.parametrize(("n", "width"), SHAPES)
 @pytest.mark.parametrize("move", [1, 2, 4 | 100 << 16])
 def test_pointer_that_moves_while_out_of_frame(n, width, move):
-    """Where the SPE is has to be read again: the old place would give cells with an octet of path overhead."""
+    """The place of the SPE has to be read again: the old place would give cells with an octet of path overhead."""
     line = NativeLine(n, width)
     line.load(A, 1.0)
     line.run(frames=40)
@@ -194,7 +194,7 @@ def test_a_new_pointer_loses_no_cell(sent, n, width):
 
 @pytest.mark.parametrize("widths", [(9, 1), (36, 4)])
 def test_a_new_pointer_is_sent_alike_at_both_widths(sent, widths):
-    """Where SPEs are cut and what is in their overhead, B3 included; the payload comes at other times."""
+    """SPEs are cut at the same places and have the same overhead, B3 included; the payload comes at other times."""
     n = 3 if widths[0] == 9 else 12
     counts = []
     for width in widths:

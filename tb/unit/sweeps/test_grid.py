@@ -1,4 +1,4 @@
-"""What is varied, as the command line and Python say it."""
+"""Tests of what is varied, as the command line and Python state it."""
 
 import pytest
 

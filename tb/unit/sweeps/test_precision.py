@@ -18,7 +18,7 @@ BUFFERS = parse_axes(["network.switches.lan.buffer_cells=4,8"])
 
 
 def swept(folder, precision, value, seeds=(1, 2, 3)):
-    """What a sweep over two buffers comes to, and the plans of its rounds; ``value`` of a buffer and a seed."""
+    """Return the result of a sweep over two buffers, and the plans of its rounds; ``value`` of a buffer and a seed."""
     first = with_metrics(plan_sweep(two_sources(folder), BUFFERS, seeds), [precision.metric])
     plans = []
 

@@ -1,4 +1,4 @@
-"""What the runs of a sweep come to, beside published figures."""
+"""Tests of the summary of a sweep's runs, beside published figures."""
 
 import pytest
 

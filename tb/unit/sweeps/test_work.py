@@ -1,4 +1,4 @@
-"""What a worker does with a run, and what counts as done."""
+"""Tests of a worker: how it handles a run, and which runs count as done."""
 
 import json
 import pickle
@@ -96,7 +96,7 @@ def test_a_run_that_was_cut_off_is_not_done(job, tmp_path):
 
 
 def stopped(job, path, at_ps=117 * 10**9):
-    """Its run, stopped by a signal, as it lies there then."""
+    """Return the run as a signal has stopped it."""
     with stopped_at(at_ps), RunFolder.claim(path) as folder:
         result = run_experiment(pickle.loads(job.experiment), folder=folder)
         folder.finish(result)

@@ -15,7 +15,7 @@ S = 10**12
 
 
 def stepped(now: int, work: int, origin: int, period: int, cost: int) -> int:
-    """When the work is done, one unit of time after the other: those of an interrupt do nothing of it."""
+    """Return when the work is done, one unit of time after the other; the units of an interrupt do none of it."""
     while work:
         work -= (now - origin) % period >= cost
         now += 1

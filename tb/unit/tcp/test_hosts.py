@@ -34,7 +34,7 @@ def aal5_overhead(pair: Pair) -> None:
 
 
 def steady_bps(pair: Pair, *flows: Flow) -> float:
-    """What the flows deliver together in the third second."""
+    """Return the rate of all flows together in the third second."""
     pair.engine.run(2 * 10**12)
     before = sum(flow.report(pair.engine.now_ps).octets_delivered for flow in flows)
     pair.engine.run(3 * 10**12)

@@ -71,7 +71,7 @@ def scapy_options(options: Options) -> list:
 
 
 def finish(head: bytes, payload: bytes) -> bytes:
-    """What the interface does: the checksum over header and payload."""
+    """Fill in the checksum over header and payload, as the interface does."""
     octets = bytearray(head + payload)
     value = 0xFFFF ^ ones_sum(bytes(octets[CHECKSUM_START:]))
     octets[CHECKSUM_AT : CHECKSUM_AT + 2] = value.to_bytes(2, "big")

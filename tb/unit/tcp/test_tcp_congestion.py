@@ -1,4 +1,6 @@
-"""What the papers say of windows: slow start over a satellite, congestion avoidance, Fall and Floyd's drops."""
+"""Tests of what the papers state about windows: slow start over a satellite, congestion avoidance, Fall and Floyd's
+drops.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,9 @@ DROPS = {1: {14}, 2: {14, 28}, 3: {14, 26, 28}, 4: {14, 24, 26, 28}}
 
 
 def fall_floyd(variant: str, drops: int, **settings: object) -> tuple:
-    """Their network: 0.8 Mb/s, 100 ms, 1000-octet packets, an ACK for each; the first window's losses by number."""
+    """Run the network of Fall and Floyd: 0.8 Mb/s, 100 ms, 1000-octet packets, an ACK for each; the first window's
+    losses by number.
+    """
     pair = Pair(rate_bps=800_000, delay_ps=100 * MS)
     pair.forth.drop_data = DROPS[drops]
     tcp = TcpConfig(

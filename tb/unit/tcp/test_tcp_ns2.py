@@ -66,7 +66,9 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_segments_at_the_same_times(case: dict[str, Any]) -> None:
-    """Which are sent again, in which order, how many time-outs; times to two packets', 0.1 round trips."""
+    """The same segments are sent again in the same order, with the same time-outs; times agree to two packets', 0.1
+    round trips.
+    """
     tcp: dict[str, Any] = {"habit_avoid_multiple": case["avoid_multiple"]}
     if case["variant"] == "sack":
         tcp["sack_pipe"] = "fall-floyd"

@@ -22,7 +22,7 @@ SPACING_PS = 10**9
 
 
 class Observer:
-    """How often each octet was sent that is neither acknowledged nor reported by SACK."""
+    """Return how often each octet was sent that is neither acknowledged nor reported by SACK."""
 
     def __init__(self, first: int) -> None:
         self.first = first

@@ -14,8 +14,9 @@ WINDOW = 60_000
 
 
 def sent_by_each_ack(lost: int, prr: str) -> tuple[list[str], Connection]:
-    """Of a window of 20 segments the first ``lost`` are lost: what each of the other segments' ACKs makes the sender
-    send: N new, R retransmitted."""
+    """Return what the sender sends for the ACK of each other segment when the first ``lost`` of a window of 20 segments
+    are lost: N new, R retransmitted.
+    """
     config = TcpConfig(
         variant="sack", sack_prr=prr, limited_transmit=True, mss=MSS, initial_cwnd=20, window_scale=False,
         round_buffers=False,

@@ -1,4 +1,6 @@
-"""What a host's ticks cost, and that they come as if every connection were asked at each; ports that are free again."""
+"""Tests of the cost of a host's ticks, and that they come as if every connection were asked at each; of ports that are
+free again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ S = 10**12
 
 
 def asked(pair: Pair, until_s: int) -> int:
-    """How often ends were asked until then."""
+    """Return how often ends were asked until then."""
     pair.engine.run(until_s * S)
     return pair.source.ticks.asked + pair.sink.ticks.asked
 
@@ -107,7 +109,7 @@ def test_a_late_segment_of_a_closed_connection_is_reset() -> None:
 
 
 def test_ports_come_round() -> None:
-    """Those whose connections are closed are given again, one that is open is not."""
+    """Ports of closed connections are given again; that of an open one is not."""
     pair = Pair(delay_ps=MS)
     kept = pair.flow(TcpConfig(), app=Application())
     flows = [pair.flow(TcpConfig(), 100) for _ in range(3)]

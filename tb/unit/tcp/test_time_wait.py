@@ -67,7 +67,7 @@ def late_segment(rng: random.Random, connection: Connection) -> Segment:
 
 
 def told(connection: Connection) -> list[Any]:
-    """Where it is, when its wait is over, and what it sends."""
+    """Return the state, the end of its wait, and the segments that it sends."""
     sent = []
     for segment in connection.out:
         options = segment.options
@@ -111,7 +111,7 @@ def web(pair: Pair, requests: int, timers: str) -> Flow:
 
 
 def objects(pair: Pair) -> int:
-    """How many objects a run has to write when a signal ends it."""
+    """Return how many objects a run has to write when a signal ends it."""
     pickler = StatePickler(io.BytesIO())
     pickler.take(pair.engine)
     return len(pickler.met)
