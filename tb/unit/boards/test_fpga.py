@@ -154,7 +154,7 @@ def test_a_bitstream_has_to_meet_the_clock_of_the_line_too(tmp_path, tools, monk
     assert "read_verilog ethernet.v" in (tmp_path / "map.ys").read_text()
     ran = len(tools.ran)
     main([*given[:4], "10.0.0.8", *given[5:]])
-    assert tools.ran[ran:] == ["yosys", "nextpnr-ecp5", "ecppack"], "another address is another bitstream"
+    assert tools.ran[ran:] == ["yosys", "place", "route", "ecppack"], "another address is another bitstream"
     tools.line_mhz = None
     assert main([*given[:4], "10.0.0.9", *given[5:]]) == 2
     assert "the timing of the Ethernet line is unknown" in capsys.readouterr().err
@@ -173,13 +173,20 @@ class _Tools:
 
     def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
+        if name == "nextpnr-ecp5":
+            name = "place" if "--no-route" in command else "route"
         self.ran.append(name)
         self.wait()
-        if name == "nextpnr-ecp5" and int(command[command.index("--seed") + 1]) in self.unroutable:
+        if name == "route" and int(command[command.index("--seed") + 1]) in self.unroutable:
             raise GivenUpError("nextpnr-ecp5: no way")
         if name == "yosys":
             (folder / "top.json").write_text("{}")
-        elif name == "nextpnr-ecp5":
+        elif name == "place":
+            assert give_up is None
+            (folder / command[command.index("--write") + 1]).write_text("{}")
+        elif name == "route":
+            assert give_up is build._stuck
+            assert (folder / command[command.index("--json") + 1]).exists()
             part = {"cell": "a", "port": "Q"}
             path = {
                 "from": "posedge clk",
@@ -215,14 +222,14 @@ def _builder(folder: Path, clock_hz: int = 50_000_000) -> Builder:
 
 def test_a_build_is_kept_and_a_second_seed_begins_with_placement(tmp_path, tools):
     first = _builder(tmp_path).build(1)
-    assert tools.ran == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert tools.ran == ["yosys", "place", "route", "ecppack"]
     assert _builder(tmp_path).build(1) == first
-    assert len(tools.ran) == 3
+    assert len(tools.ran) == 4
     second = _builder(tmp_path).build(2)
-    assert tools.ran[3:] == ["nextpnr-ecp5", "ecppack"]
+    assert tools.ran[4:] == ["place", "route", "ecppack"]
     assert Manifest.read(manifest_of(first)).build != Manifest.read(manifest_of(second)).build
     _builder(tmp_path, clock_hz=75_000_000).build(1)
-    assert tools.ran[5:] == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert tools.ran[7:] == ["yosys", "place", "route", "ecppack"]
 
 
 def test_two_builds_at_once_in_a_folder_are_one(tmp_path, tools):
@@ -234,7 +241,7 @@ def test_two_builds_at_once_in_a_folder_are_one(tmp_path, tools):
             time.sleep(0.01)
         waits.set()
         assert both[0].result() == both[1].result()
-    assert tools.ran == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert tools.ran == ["yosys", "place", "route", "ecppack"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "map.json",
         "map.ys",
@@ -249,7 +256,7 @@ def test_an_interrupted_placement_is_done_again(tmp_path, tools):
     bitstream = _builder(tmp_path).build(1)
     manifest_of(bitstream).unlink()
     _builder(tmp_path).build(1)
-    assert tools.ran[3:] == ["nextpnr-ecp5", "ecppack"]
+    assert tools.ran[4:] == ["place", "route", "ecppack"]
 
 
 def test_a_manifest_says_what_a_bitstream_is(tmp_path, tools):
@@ -286,7 +293,7 @@ def test_a_build_that_is_too_slow_is_told_and_not_flashed(tmp_path, tools, monke
 
 def test_the_first_seed_that_can_be_routed_is_taken(tmp_path, tools, monkeypatch, capsys):
     monkeypatch.setitem(PLANS, "tiny", TINY)
-    tools.unroutable = {1, 2}
+    tools.unroutable = {1, 1001, 2, 1002}
     command = ["board", "build", "ulx3s-85f", "tiny", "--out", str(tmp_path)]
     assert main(command) == 0
     told = capsys.readouterr()
@@ -301,6 +308,18 @@ def test_the_first_seed_that_can_be_routed_is_taken(tmp_path, tools, monkeypatch
     assert tools.ran[ran:] == [], "nothing that is known is made again"
     assert main([*command, "--seed", "2", "--seed", "3"]) == 1, "a seed that was asked for"
     assert not manifest_of(tmp_path / "seed-2/bentpipe-ulx3s-85f.bit").exists()
+
+
+def test_a_placement_is_routed_again_with_other_random_numbers(tmp_path, tools):
+    tools.unroutable = {1}
+    lines = []
+    bitstream = replace(_builder(tmp_path), progress=lines.append).build(1)
+    assert tools.ran == ["yosys", "place", "route", "route", "ecppack"]
+    assert "route, seed 1: nextpnr-ecp5: no way" in lines
+    assert list(Manifest.read(manifest_of(bitstream)).steps) == ["map", "place", "route", "pack"]
+    assert sorted(path.name for path in bitstream.parent.iterdir()) == [
+        "bentpipe-ulx3s-85f.bit", "bentpipe-ulx3s-85f.json", "report.json",
+    ], "placements are large"  # fmt: skip
 
 
 def test_a_router_that_gains_nothing_any_more_is_ended(tmp_path):
