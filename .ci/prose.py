@@ -110,7 +110,7 @@ VERBS = frozenset(
     Mark Measure Merge Monitor Move Negate Normalise Note Notify Offer Open Order Pace Parse Pass Pause Perform
     Permute Pick Pickle Place Plan Plot Poll Prepare Print Process Prove Put Queue Raise Read Receive Record
     Recover Reduce Refuse Reject Release Remove Render Repeat Replace Replay Reply Report Request Reserve Reset
-    Restart Restore Retransmit Retry Return Reverse Rotate Round Run Sample Save Scale Scan Seed Send Serve Set
+    Restart Restore Retransmit Retry Return Reverse Rotate Round Route Run Sample Save Scale Scan Seed Send Serve Set
     Share Shift Show Simplify Simulate Skip Sleep Spawn Split Start Stop Subtract Sum Sweep Switch Take Test
     Toggle Transform Translate Transmit Trim Truncate Try Turn Unpack Update Use Validate Wait Wake Work Wrap
     Write Yield
