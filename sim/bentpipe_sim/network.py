@@ -203,8 +203,10 @@ class Network(Topology, Pdus):
     def _error(self) -> str:
         return self.loop.ffi.string(self.loop.error()).decode()
 
-    def monitor_queue(self, switch: Switch, port: int) -> QueueMonitor:
-        """Count the queue at a port of a switch; one of a network.
+    def monitor_queue(self, switch: Switch, port: int, late_from: int = 0) -> QueueMonitor:
+        """Count the queue at a port of a switch, and as late the cells that wait ``late_from`` ticks or more there.
+
+        A network has one such monitor.
 
         Raises
         ------
@@ -217,7 +219,7 @@ class Network(Topology, Pdus):
             raise NetworkError("the network has a queue monitor already")
         if not 0 <= port < switch.ports:
             raise NetworkError(f"{switch.name} has no port {port}")
-        self._monitor = QueueMonitor(self.loop, switch, port)
+        self._monitor = QueueMonitor(self.loop, switch, port, late_from)
         return self._monitor
 
     # Its state, between two runs

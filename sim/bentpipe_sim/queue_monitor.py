@@ -27,6 +27,8 @@ class QueueMonitorCounts(NamedTuple):
         Times that a cell found none queued.
     most : int
         Queued at once since the monitor was armed, or since the last of these cells.
+    late : int
+        Left after a wait of the monitor's ``late_from`` ticks or more.
     armed : bool
         It has something to tell that has not come.
     """
@@ -36,16 +38,22 @@ class QueueMonitorCounts(NamedTuple):
     lost: int
     cycles: int
     most: int
+    late: int
     armed: bool
 
 
 @dataclass(eq=False)
 class QueueMonitor:
-    """A port's queue; made by :meth:`~bentpipe_sim.network.Network.monitor_queue`."""
+    """A port's queue; made by :meth:`~bentpipe_sim.network.Network.monitor_queue`.
+
+    ``late_from`` is the wait from which cells count as late: ticks from a cell's arrival at the switch until its first
+    bit leaves; 0: none is counted.
+    """
 
     loop: Loop
     switch: Switch
     port: int
+    late_from: int = 0
 
     def check(self) -> None:
         """Raise NetworkError if not all that leaves by the port comes as a cell of a VC that does."""
@@ -64,10 +72,16 @@ class QueueMonitor:
         rows = []
         for number, vc in enumerate(self.switch.vcs):
             if vc.out_port == self.port:
-                mask = _NNI if self.switch.lines[vc.in_port].nni else _UNI
-                rows.append((vc.in_port, vc.in_vpi << 16 | vc.in_vci, mask & ~0xFFFF if vc.vpc else mask, number))
+                came, leaves = (
+                    (vpi << 16 | vci, (_NNI if self.switch.lines[port].nni else _UNI) & (~0xFFFF if vc.vpc else -1))
+                    for port, vpi, vci in (
+                        (vc.in_port, vc.in_vpi, vc.in_vci),
+                        (vc.out_port, vc.out_vpi, vc.out_vci),
+                    )
+                )
+                rows.append((vc.in_port, *came, number, *leaves))
         made = self.loop.ffi.new("bp_monitored_vc[]", rows)
-        if self.loop.monitor(self.switch.index, self.port, made, len(rows)):
+        if self.loop.monitor(self.switch.index, self.port, made, len(rows), self.late_from):
             raise NetworkError(self.loop.ffi.string(self.loop.error()).decode())
 
     def arm(self, level: int, empty: bool) -> None:
@@ -83,7 +97,7 @@ class QueueMonitor:
         counts = self.loop.ffi.new("bp_monitor_counts *")
         self.loop.monitor_read(counts)
         return QueueMonitorCounts(
-            counts.queue, counts.came, counts.lost, counts.cycles, counts.most, bool(counts.armed)
+            counts.queue, counts.came, counts.lost, counts.cycles, counts.most, counts.late, bool(counts.armed)
         )
 
     def heights(self) -> list[int]:

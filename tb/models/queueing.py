@@ -16,6 +16,7 @@ import numpy as np
 __all__ = [
     "batch_loss",
     "geo_d_1_k_found",
+    "geo_d_1_k_late",
     "geo_d_1_k_loss",
     "geo_d_1_k_reach",
     "geo_d_1_k_wait",
@@ -100,6 +101,11 @@ def geo_d_1_k_reach(load: float, service: int, places: int) -> list[float]:
             there = there + chain[:, inside] @ hits
         found.append(float(first @ there[:service]))
     return found
+
+
+def geo_d_1_k_late(load: float, service: int, places: int, wait: int) -> float:
+    """Return the probability that a cell is not lost and waits for ``wait`` slots or longer in Geo/D/1/K."""
+    return float(_waits(load, service, places)[wait : service * places].sum())
 
 
 def geo_d_1_k_wait(load: float, service: int, places: int) -> float:

@@ -8,7 +8,7 @@ import pytest
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
-from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach
+from models.queueing import geo_d_1_k_late, geo_d_1_k_loss, geo_d_1_k_reach
 
 SHORT = (  # a small buffer, whose switch other tests have, too
     "network.switches.lan.buffer_cells=3",
@@ -39,6 +39,21 @@ def test_the_exact_loss_is_in_the_interval(summary):
     assert row["high"] < 10 * row["low"]  # the interval says something
     assert summary["metrics"]["loss_ratio"] == row["ours"]
     assert summary["metrics"]["cells_simulated"] < summary["metrics"]["cells_plain"]
+
+
+def test_the_exact_share_of_long_waits_is_in_the_interval():
+    """A cell that waits for 8 slots of four ticks leaves 33 ticks after it came, or a little later."""
+    exact = geo_d_1_k_late(0.08, 4, 3, 8)
+    row = f'{{quantity="late",predicted={exact},metric="delay_ratio"}}'
+    found = run('splitting.delay="5.83 us"', f"theory=[{row}]")
+    (beside,) = found["theory"]
+    assert beside["holds"] and beside["high"] < 10 * beside["low"], beside
+    assert found["metrics"]["delay_ratio"] == beside["ours"] == found["splitting"]["delay_ratio"]["value"]
+    assert "loss_ratio" not in found["metrics"] and found["splitting"]["delay_ps"] == 5_830_000
+    delays = next(port for port in found["ports"] if port["port"] == "lan:1")["delays"]
+    late = sum(cells for low, _, cells in delays if low >= 32 * 176_940)  # bins of four ticks, in the plain run
+    cells = sum(cells for *_, cells in delays)
+    assert found["splitting"]["plain"]["value"] == pytest.approx(late / cells, rel=0.3)
 
 
 def test_levels_are_reached_as_theory_says(summary):

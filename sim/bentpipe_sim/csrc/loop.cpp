@@ -91,9 +91,9 @@ void Loop::count_tagged(int place) {
     classified_ = false;
 }
 
-void Loop::measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs) {
+void Loop::measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs, uint64_t late_from) {
     if (monitor_) throw std::runtime_error("the network has a queue monitor already");
-    monitor_ = std::make_unique<QueueMonitor>(uint32_t(index), port, std::move(vcs), inbox);
+    monitor_ = std::make_unique<QueueMonitor>(uint32_t(index), port, std::move(vcs), late_from, inbox);
     node(index).monitor = monitor_.get();
     node(index).watched = true;
     classified_ = false;
@@ -556,7 +556,7 @@ void Loop::watch_out(const Node& node, const Output& output) {
     const bp_face& face = node.face();
     if (node.path && output.to)
         feed.path_out({face.time_now, int(node.index)}, int(output.to->index), int(output.to_port), face.o_header);
-    if (node.monitor) node.monitor->leaves(face.o_port);
+    if (node.monitor) node.monitor->leaves(face.o_port, face.time_now, face.o_header);
 }
 
 // After a step of a link: more cells may bypass it now; the cell that arrived may be lost. On a full line the next cell may be on
@@ -780,7 +780,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
         std::memcpy(payload, &cell.payload, 48);
         each.capture->cell(tick, cell.header, payload, cell.hec_error != 0, each.back);
     }
-    if (node.monitor) node.monitor->comes(port, cell);
+    if (node.monitor) node.monitor->comes(port, tick, cell);
     for (ArrivalMonitor* each : node.arrivals) each->comes(port, tick, cell);
     if (node.path) feed.path_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);
     if (node.tags && CellHead::tagged(cell.header)) feed.tagged_in({tick, int(node.index)}, int(port), cell.header, cell.hec_error != 0);

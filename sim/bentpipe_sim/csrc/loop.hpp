@@ -42,7 +42,7 @@ class Loop final : CellCounts {
     void vc(int source, uint32_t number, const Ledger::Hop* hops, size_t count);
     void count_tagged(int place);  // cells with CLP = 1 that come to the sink of a VC
     // Follow the queue of a switch's port. A network has one monitor at most. std::runtime_error: there is one already.
-    void measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs);
+    void measure(int index, uint32_t port, std::vector<QueueMonitor::Vc> vcs, uint64_t late_from);
     QueueMonitor& monitor() { return *monitor_; }
     // Follow the cells of a VC where they arrive at a node; returns the monitor's number.
     int watch_arrivals(int index, const ArrivalMonitor::Place& place);

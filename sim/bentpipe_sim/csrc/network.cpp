@@ -211,11 +211,14 @@ void bp_capture_input(bp_net* net, int capture, int index, int port, int back) {
 
 int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(capture)]->close(); }
 
-int bp_monitor(bp_net* net, int index, uint32_t port, const bp_monitored_vc* vcs, int count) {
+int bp_monitor(bp_net* net, int index, uint32_t port, const bp_monitored_vc* vcs, int count, uint64_t late_from) {
     return net->attempt([&] {
-        std::vector<bp::QueueMonitor::Vc> its;
-        for (int k = 0; k < count; ++k) its.push_back({vcs[k].port, vcs[k].key, vcs[k].mask, vcs[k].number});
-        net->loop.measure(index, port, std::move(its));
+        std::vector<bp::QueueMonitor::Vc> monitored;
+        for (int k = 0; k < count; ++k) {
+            const bp_monitored_vc& vc = vcs[k];
+            monitored.push_back({vc.port, vc.key, vc.mask, vc.number, vc.out_key, vc.out_mask});
+        }
+        net->loop.measure(index, port, std::move(monitored), late_from);
         return 0;
     });
 }
@@ -224,7 +227,7 @@ void bp_monitor_arm(bp_net* net, uint64_t level, int empty) { net->loop.monitor(
 
 void bp_monitor_read(bp_net* net, bp_monitor_counts* counts) {
     const bp::QueueMonitor::Counts& now = net->loop.monitor().counts();
-    *counts = {now.queue, now.came, now.lost, now.cycles, now.most, net->loop.monitor().armed()};
+    *counts = {now.queue, now.came, now.lost, now.cycles, now.most, now.late, net->loop.monitor().armed()};
 }
 
 int bp_monitor_heights(bp_net* net, uint64_t* heights, int most) {

@@ -159,14 +159,15 @@ int bp_capture_end(bp_net*, int capture);
 /* The queue at a port of a switch, in cells of these VCs, which are all that leave by it (queue_monitor.hpp). bp_monitor returns -1
    with bp_error set if there is one already. It is armed to tell, by an event of the switch with status 64, when so many
    cells are queued (0: never), or with 65 when none is left: the first of both. `heights` are of the cycles that ended, by the most that
-   were queued; they are cleared as they are given. */
+   were queued; they are cleared as they are given. `late` counts cells that leave after waiting for
+   `late_from` ticks or more; 0: none. */
 typedef struct {
-    uint32_t port, key, mask, number;
+    uint32_t port, key, mask, number, out_key, out_mask;
 } bp_monitored_vc;
 typedef struct {
-    uint64_t queue, came, lost, cycles, most, armed; /* armed: for something that has not come */
+    uint64_t queue, came, lost, cycles, most, late, armed; /* armed: for something that has not come */
 } bp_monitor_counts;
-int bp_monitor(bp_net*, int node, uint32_t port, const bp_monitored_vc* vcs, int count);
+int bp_monitor(bp_net*, int node, uint32_t port, const bp_monitored_vc* vcs, int count, uint64_t late_from);
 void bp_monitor_arm(bp_net*, uint64_t level, int empty);
 void bp_monitor_read(bp_net*, bp_monitor_counts*);
 int bp_monitor_heights(bp_net*, uint64_t* heights, int most); /* how many there are; with room for all they are cleared */

@@ -1,8 +1,9 @@
-// A monitor of the queue at one port of a switch. It counts cells as they arrive, are dropped and leave, and reports an event at a
-// level of the queue.
+// A monitor of the queue at one port of a switch. It counts cells as they arrive, are dropped and leave, and those that leave after a
+// long wait. It reports an event at a level of the queue.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <stdexcept>
 #include <vector>
 
@@ -16,19 +17,22 @@ class QueueMonitor {
   public:
     static constexpr uint16_t LEVEL = 64, EMPTY = 65;  // an event's status
 
-    // Cells of a VC that leave by the port: where they come in, as which; the VC's number there.
+    // Cells of a VC that leave by the port: where they come in, as which; the VC's number there; as which they leave.
     struct Vc {
-        uint32_t port, key, mask, number;
+        uint32_t port, key, mask, number, out_key, out_mask;
+        std::deque<uint64_t> came = {};  // ticks at which the cells now in the switch came, if waits are counted
     };
     // A cycle begins with a cell that finds none queued, and ends when none is left.
     struct Counts {
         uint64_t queue = 0, came = 0, lost = 0, cycles = 0;
         uint64_t most = 0;  // queued since it was armed or the cycle began
+        uint64_t late = 0;  // cells that left after waiting for `late_from` ticks or more
     };
     bool armed() const { return arm_.level || arm_.empty; }
 
-    QueueMonitor(uint32_t node, uint32_t port, std::vector<Vc> vcs, Inbox& inbox)
-        : node_(node), port_(port), vcs_(std::move(vcs)), inbox_(inbox), heights_(1) {}
+    // late_from = 0: no waits are counted.
+    QueueMonitor(uint32_t node, uint32_t port, std::vector<Vc> vcs, uint64_t late_from, Inbox& inbox)
+        : node_(node), port_(port), vcs_(std::move(vcs)), late_from_(late_from), inbox_(inbox), heights_(1) {}
 
     uint32_t node() const { return node_; }
     const Counts& counts() const { return counts_; }
@@ -43,20 +47,32 @@ class QueueMonitor {
     }
 
     // In a tick: a cell that comes, one that leaves, one that is dropped. What came is dropped in its tick or is queued.
-    void comes(uint32_t port, const CellInFlight& cell) {
-        for (const Vc& vc : vcs_) {
+    void comes(uint32_t port, uint64_t tick, const CellInFlight& cell) {
+        for (Vc& vc : vcs_) {
             if (vc.port != port || !cell.good(vc.key, vc.mask)) continue;
             ++counts_.came;
             ++change_;
+            if (late_from_) vc.came.push_back(tick);
             return;
         }
     }
-    void leaves(uint32_t port) { change_ -= port == port_; }
+    void leaves(uint32_t port, uint64_t tick, uint32_t header) {
+        if (port != port_) return;
+        --change_;
+        if (!late_from_) return;
+        for (Vc& vc : vcs_) {
+            if (!CellHead::names(header, vc.out_key, vc.out_mask) || vc.came.empty()) continue;
+            counts_.late += tick - vc.came.front() >= late_from_;
+            vc.came.pop_front();
+            return;
+        }
+    }
     void drops(uint32_t number) {
-        for (const Vc& vc : vcs_) {
+        for (Vc& vc : vcs_) {
             if (vc.number != number) continue;
             ++counts_.lost;
             --change_;
+            if (!vc.came.empty()) vc.came.pop_back();
             return;
         }
     }
@@ -84,11 +100,15 @@ class QueueMonitor {
         }
     }
 
-    void archive(Archive& a) { a(counts_, arm_, heights_); }  // between two ticks nothing changes
+    void archive(Archive& a) {  // between two ticks nothing changes
+        a(counts_, arm_, heights_);
+        for (Vc& vc : vcs_) a(vc.came);
+    }
 
   private:
     uint32_t node_, port_;
     std::vector<Vc> vcs_;
+    uint64_t late_from_;
     Inbox& inbox_;
     Counts counts_;
     int64_t change_ = 0;  // in this tick

@@ -176,7 +176,7 @@ def print_cases(console: Console, summary: dict[str, Any]) -> None:
     print_table(console, "Cases", *case_table(summary), 1)
     if rare := rare_rows(summary["cases"]):
         console.print()
-        print_table(console, "Rare losses", RARE_COLUMNS, rare, 1)
+        print_table(console, "Rare losses and delays", RARE_COLUMNS, rare, 1)
     if theory := _theory(summary):
         console.print()
         print_table(console, "Theory and ours", THEORY_OF_CASES, theory, 3)
@@ -219,7 +219,7 @@ def cases_html(summary: Mapping[str, Any], plots: bool = True) -> str:
     head = page_head(s, s["title"], sub, several_verdict(s))
     rare = theory = ""
     if rows := rare_rows(s["cases"]):
-        rare = table(RARE_COLUMNS, rows, 1, name="Rare losses", strong="cells lost")
+        rare = table(RARE_COLUMNS, rows, 1, name="Rare losses and delays", strong="rare cells")
     if rows := _theory(s):
         theory = table(THEORY_OF_CASES, rows, 3, name="Theory and ours", strong="ours")
     published = ""
@@ -235,7 +235,7 @@ def cases_html(summary: Mapping[str, Any], plots: bool = True) -> str:
     cases = table(columns, rows, 1, name="Cases", links=[*reports.values()], classes=classes) if rows else ""
     sections = [
         section("Published figures and ours", "published", published),
-        section("Rare losses", "splitting", rare),
+        section("Rare losses and delays", "splitting", rare),
         section("Theory and ours", "theory", theory),
         section("Throughput by case", "throughput", bars, _place(figure)),
         section("Cases", "cases", cases),

@@ -16,6 +16,7 @@ from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
 from bentpipe.report.verdict import Verdict, run_verdict
 from bentpipe.results.schema import RunResult
+from bentpipe.results.splitting import ratio_of
 from bentpipe.results.tables import (
     CONGESTED_COLUMNS,
     DROP_COLUMNS,
@@ -24,7 +25,6 @@ from bentpipe.results.tables import (
     LOSS_COLUMNS,
     OAM_COLUMNS,
     PUBLISHED_COLUMNS,
-    SPLITTING_COLUMNS,
     THEORY_COLUMNS,
     board_text,
     broken_text,
@@ -42,6 +42,8 @@ from bentpipe.results.tables import (
     oam_rows,
     profile_rows,
     published_rows,
+    rare_words,
+    splitting_columns,
     splitting_rows,
     splitting_text,
     theory_rows,
@@ -86,7 +88,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
     shares = [name for name in figures if name in DISTRIBUTIONS]
     sections = [
         section("Published figures and ours", "published", _published(s), _theory(s)),
-        section("Rare losses", "splitting", *_splitting(s)),
+        section(_rare(s), "splitting", *_splitting(s)),
         section("Expected", "expected", expected_html(s.get("expected", ()))),
         section("Real hosts", "real-hosts", *_attached(s)),
         section("Network", "network", network_html(s)),
@@ -168,8 +170,9 @@ def _facts(s: Mapping[str, Any]) -> str:
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     facts = []
     if s.get("splitting"):  # which is what it is for
-        ratio = s["splitting"]["loss_ratio"]["value"]
-        facts.append(("Cells lost", "-" if ratio is None else f"{ratio:.3g}", "of arriving cells"))
+        ratio = ratio_of(s["splitting"])[1]["value"]
+        noun = rare_words(s["splitting"])[0].capitalize()
+        facts.append((noun, "-" if ratio is None else f"{ratio:.3g}", "of arriving cells"))
     if flows:
         name = "Throughput" if len(flows) == 1 else "Throughput over the common time"
         facts.append((name, figure_text(total["aggregate_goodput"] / 1e6), "Mb/s"))
@@ -238,13 +241,17 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
     yield f"<p>{html.escape('; '.join(said))}.</p>"
 
 
+def _rare(s: Mapping[str, Any]) -> str:
+    return "Rare delays" if "delay_ratio" in (s.get("splitting") or {}) else "Rare losses"
+
+
 def _splitting(s: Mapping[str, Any]) -> list[str]:
     split = s.get("splitting")
     if not split:
         return []
     text = f"<p>{html.escape(splitting_text(split))}</p>"
     rows = splitting_rows(split)
-    return [text, table(SPLITTING_COLUMNS, rows, 0, name="Splitting")] if rows else [text]
+    return [text, table(splitting_columns(split), rows, 0, name="Splitting")] if rows else [text]
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:

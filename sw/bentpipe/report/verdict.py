@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from bentpipe.apps.settings import BARE
 from bentpipe.results.expect import broken, expectation_text
-from bentpipe.results.tables import apart_text, figure_text
+from bentpipe.results.splitting import ratio_of
+from bentpipe.results.tables import apart_text, figure_text, rare_words
 
 __all__ = ["Verdict", "run_verdict", "several_verdict", "sweep_verdict"]
 
@@ -56,9 +57,9 @@ def _did(s: Mapping[str, Any]) -> str:
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     total, parts = s["metrics"], []
     if s.get("splitting"):
-        port, ratio = s["splitting"]["port"], s["splitting"]["loss_ratio"]["value"]
+        port, ratio = s["splitting"]["port"], ratio_of(s["splitting"])[1]["value"]
         found = "no estimate yet" if ratio is None else f"{ratio:.3g} of the arriving cells"
-        parts.append(f"cells lost at {port}: {found}")
+        parts.append(f"{rare_words(s['splitting'])[0]} at {port}: {found}")
     elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
         text = f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"

@@ -60,8 +60,9 @@ class Metric:
     count : bool
         It is a number of things.
     needs : str
-        The setting without which a run does not have it: ``[splitting]``, ``record.losses``, ``histograms`` of the
-        port's switch, ``cdv`` of the VC. "": every run has it.
+        The setting without which a run does not have it: ``[splitting]``, the same without ``delay`` ("rare losses") or
+        with it ("rare delays"), ``record.losses``, ``histograms`` of the port's switch, ``cdv`` of the VC. "": every
+        run has it.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Metric:
     of: tuple[Level, ...] = ("run",)
     ratio: bool = False
     count: bool = False
-    needs: Literal["", "splitting", "losses", "histograms", "cdv"] = ""
+    needs: Literal["", "splitting", "rare losses", "rare delays", "losses", "histograms", "cdv"] = ""
 
     @property
     def shown(self) -> tuple[str, float]:
@@ -370,7 +371,7 @@ METRICS: Final = (
         "Splitting: cells lost at the port, divided by cells that arrived for it",
         _TRIALS,
         ratio=True,
-        needs="splitting",
+        needs="rare losses",
     ),
     Metric(
         "loss_ratio_low",
@@ -379,7 +380,7 @@ METRICS: Final = (
         "Splitting: lower end of the 95 % interval of the loss ratio",
         _TRIALS,
         ratio=True,
-        needs="splitting",
+        needs="rare losses",
     ),
     Metric(
         "loss_ratio_high",
@@ -388,7 +389,7 @@ METRICS: Final = (
         "Splitting: upper end of the 95 % interval of the loss ratio",
         _TRIALS,
         ratio=True,
-        needs="splitting",
+        needs="rare losses",
     ),
     Metric(
         "loss_error",
@@ -396,7 +397,7 @@ METRICS: Final = (
         "",
         "Splitting: half the width of the interval, divided by the loss ratio",
         _TRIALS,
-        needs="splitting",
+        needs="rare losses",
     ),
     Metric(
         "plain_loss_ratio",
@@ -405,7 +406,51 @@ METRICS: Final = (
         "Splitting: loss ratio of the plain run alone",
         _TRIALS,
         ratio=True,
-        needs="splitting",
+        needs="rare losses",
+    ),
+    Metric(
+        "delay_ratio",
+        "share of late cells, by splitting",
+        "",
+        "Splitting: cells that waited for `delay` or longer at the port, divided by cells that arrived for it",
+        _TRIALS,
+        ratio=True,
+        needs="rare delays",
+    ),
+    Metric(
+        "delay_ratio_low",
+        "its 95 % interval, lower end",
+        "",
+        "Splitting: lower end of the 95 % interval of the share of late cells",
+        _TRIALS,
+        ratio=True,
+        needs="rare delays",
+    ),
+    Metric(
+        "delay_ratio_high",
+        "its 95 % interval, upper end",
+        "",
+        "Splitting: upper end of the 95 % interval of the share of late cells",
+        _TRIALS,
+        ratio=True,
+        needs="rare delays",
+    ),
+    Metric(
+        "delay_error",
+        "relative error of the share of late cells",
+        "",
+        "Splitting: half the width of the interval, divided by the share",
+        _TRIALS,
+        needs="rare delays",
+    ),
+    Metric(
+        "plain_delay_ratio",
+        "share of late cells, plain run",
+        "",
+        "Splitting: share of late cells of the plain run alone",
+        _TRIALS,
+        ratio=True,
+        needs="rare delays",
     ),
     Metric(
         "cells_simulated",

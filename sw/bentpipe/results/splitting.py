@@ -1,4 +1,6 @@
-"""Loss ratios by splitting: from what trials counted to an estimate with its interval.
+"""Ratios of rare cells by splitting, from the counts of trials to an estimate with its interval.
+
+Rare cells are lost ones, or those that wait for a certain time or longer.
 
 The stem is a plain run in batches. In it an excursion begins when the queue comes to the first level, and ends when it
 is empty. What is lost outside of excursions is counted there. For what is lost in them each batch has a tree of its
@@ -23,17 +25,22 @@ from bentpipe.results.theory import LEAST_BATCHES, ratio
 
 __all__ = [
     "CONFIDENCE",
+    "DELAY_METRICS",
     "LEAST_BATCHES",
     "LOSS_METRICS",
     "SplittingLevel",
     "Tree",
     "interval",
-    "loss_figures",
+    "of_delays",
+    "ratio_of",
+    "split_figures",
     "sum_up_trees",
 ]
 
-LOSS_METRICS: Final = {metric.name: metric.text for metric in METRICS if metric.needs == "splitting"}
-"""Figures of a run with splitting."""
+LOSS_METRICS: Final = {metric.name: metric.text for metric in METRICS if metric.needs in ("splitting", "rare losses")}
+"""Figures of a run with splitting that counts lost cells."""
+DELAY_METRICS: Final = {metric.name: metric.text for metric in METRICS if metric.needs in ("splitting", "rare delays")}
+"""Figures of a run with splitting that counts long waits."""
 
 
 @dataclass(slots=True)
@@ -47,7 +54,7 @@ class SplittingLevel:
     trials, reached : int
         How many there were, and how many came to the next level.
     lost, squares : int
-        Cells lost in them, and the sum of the squares of each trial's.
+        Cells lost, or late, in them, and the sum of the squares of each trial's.
     came : int
         Cells that arrived for the port.
     """
@@ -75,9 +82,9 @@ class Tree:
     Members
     -------
     came, lost : int
-        Cells for the port, all and those lost.
+        Cells for the port, all and those lost, or late.
     outside : int
-        Of those lost, how many outside of excursions.
+        Of the latter, how many outside of excursions.
     cycles, excursions : int
         Times that a cell found none queued; that the queue came to the first level since.
     heights : list of int
@@ -166,15 +173,27 @@ def sum_up_trees(
     }
 
 
-def loss_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the figures :data:`LOSS_METRICS` of the result of :func:`sum_up_trees`."""
-    ours = split["loss_ratio"]
+def of_delays(split: Mapping[str, Any], delay_ps: int) -> dict[str, Any]:
+    """Return the result of :func:`sum_up_trees` for cells that wait ``delay_ps`` or longer instead of lost ones."""
+    found = {name: value for name, value in split.items() if name != "loss_ratio"}
+    return {"delay_ps": delay_ps, "delay_ratio": split["loss_ratio"], **found}
+
+
+def ratio_of(split: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the estimated ratio, ``loss_ratio`` or ``delay_ratio``, and its value with the interval."""
+    name = "delay_ratio" if "delay_ratio" in split else "loss_ratio"
+    return name, split[name]
+
+
+def split_figures(split: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the figures :data:`LOSS_METRICS` or :data:`DELAY_METRICS` of a run with splitting."""
+    name, ours = ratio_of(split)
     return {
-        "loss_ratio": ours["value"],
-        "loss_ratio_low": ours["low"],
-        "loss_ratio_high": ours["high"],
-        "loss_error": ours["error"],
-        "plain_loss_ratio": split["plain"]["value"],
+        name: ours["value"],
+        f"{name}_low": ours["low"],
+        f"{name}_high": ours["high"],
+        f"{name.removesuffix('_ratio')}_error": ours["error"],
+        f"plain_{name}": split["plain"]["value"],
         "cells_simulated": split["cells"],
         "cells_plain": split["cells_plain"],
     }

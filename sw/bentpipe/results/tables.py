@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bentpipe.apps.registry import REPORTS
 from bentpipe.apps.settings import BARE
 from bentpipe.results.declared import Metric, metric_of, metrics_of, scale_of
+from bentpipe.results.splitting import ratio_of
 from bentpipe_hdl.switch.registers import REASON_TITLES
 from bentpipe_hdl.units import format_time
 
@@ -24,7 +25,6 @@ __all__ = [
     "OAM_COLUMNS",
     "PUBLISHED_COLUMNS",
     "RARE_COLUMNS",
-    "SPLITTING_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
     "FigureTable",
@@ -49,6 +49,8 @@ __all__ = [
     "print_table",
     "published_rows",
     "rare_rows",
+    "rare_words",
+    "splitting_columns",
     "splitting_rows",
     "splitting_text",
     "theory_rows",
@@ -213,7 +215,20 @@ def _fine(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-SPLITTING_COLUMNS = ("level", "cycles that reach it", "95 % interval", "trials", "to the next", "cells lost")
+_SPLITTING_COLUMNS = ("level", "cycles that reach it", "95 % interval", "trials", "to the next")
+
+
+def splitting_columns(split: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the heads of the columns of :func:`splitting_rows`."""
+    return (*_SPLITTING_COLUMNS, "late cells" if "delay_ratio" in split else "cells lost")
+
+
+def rare_words(split: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what splitting counts, as a noun and as a verb in the past."""
+    if "delay_ratio" in split:
+        noun = f"cells that wait {split['delay_ps'] / 1e6:g} us or longer"
+        return noun, "delayed"
+    return "cells lost", "lost"
 
 
 def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
@@ -233,40 +248,45 @@ def splitting_rows(split: Mapping[str, Any]) -> list[list[str]]:
 
 def splitting_text(split: Mapping[str, Any]) -> str:
     """Return the estimate and its cost."""
-    ours, alone = split["loss_ratio"], split["plain"]
+    (_, ours), alone = ratio_of(split), split["plain"]
+    noun, verb = rare_words(split)
     done, planned = split.get("batches_done", 0), split.get("batches", 0)
     if planned and not done:
         return (
-            f"Stopped before the first of {planned} batches had all its trials: no estimate of the cells lost at "
-            f"{split['port']}. The plain run had {split['stem']:,} cells, and lost {_fine(alone['value'])} of them "
+            f"Stopped before the first of {planned} batches had all its trials: no estimate of the {noun} at "
+            f"{split['port']}. The plain run had {split['stem']:,} cells, and {verb} {_fine(alone['value'])} of them "
             f"({_between(alone)})."
         )
     said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
     text = said if done < planned else ""
     interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
-    text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of the arriving cells ({interval})"
+    text += f"{noun.capitalize()} at {split['port']}: {_fine(ours['value'])} of the arriving cells ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
-    return text + f"ours had {split['stem']:,}, and lost {_fine(alone['value'])} of them ({_between(alone)})."
+    return text + f"ours had {split['stem']:,}, and {verb} {_fine(alone['value'])} of them ({_between(alone)})."
 
 
-RARE_COLUMNS = ("case", "cells lost", "95 % interval", "cells simulated", "a plain run's", "lost in the plain run")
+RARE_COLUMNS = ("case", "rare cells", "95 % interval", "cells simulated", "a plain run's", "in the plain run")
 
 
 def rare_rows(cases: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the estimates of cases with splitting, with their cost and that of a plain run."""
+    """Return the estimates of cases with splitting, with their cost and that of a plain run.
+
+    Rare cells are lost ones, or late ones where the experiment has ``splitting.delay``.
+    """
     return [
         [
             case["name"],
-            _fine(found["loss_ratio"]),
-            _between({end: found[f"loss_ratio_{end}"] for end in ("low", "high")}),
+            _fine(found[name]),
+            _between({end: found[f"{name}_{end}"] for end in ("low", "high")}),
             f"{found['cells_simulated']:,}",
             "-" if found["cells_plain"] is None else f"{found['cells_plain']:.2g}",
-            _fine(found["plain_loss_ratio"]),
+            _fine(found[f"plain_{name}"]),
         ]
         for case in cases
-        if "loss_ratio" in (found := case["metrics"])
+        for name in ("loss_ratio", "delay_ratio")
+        if name in (found := case["metrics"])
     ]
 
 
@@ -617,7 +637,7 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
     if summary.get("splitting"):
         console.print()
         if rows := splitting_rows(summary["splitting"]):
-            print_table(console, "Splitting", SPLITTING_COLUMNS, rows, 0)
+            print_table(console, "Splitting", splitting_columns(summary["splitting"]), rows, 0)
         console.print(splitting_text(summary["splitting"]), highlight=False)
     if summary.get("theory"):
         console.print()

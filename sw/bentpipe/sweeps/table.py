@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.resolve.known import known_figures
+from bentpipe.experiment.resolve.known import features, known_figures
 from bentpipe.results.arrow import arrow_table
 from bentpipe.results.columns import SWEEP, SWEEP_HEAD, arrow_schema
 from bentpipe.results.declared import level_of, metric_name
@@ -147,7 +147,7 @@ def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> 
 
 def _has(experiment: Experiment) -> list[str]:
     """Return the features of an experiment that some figures need."""
-    return [*(["splitting"] if experiment.splitting else []), *(["losses"] if experiment.record.losses else [])]
+    return features(experiment.splitting, experiment.record.losses > 0)
 
 
 def _row_numbers(protocol: str) -> list[str]:

@@ -10,9 +10,19 @@ from bentpipe.errors import ConfigError, ExperimentFailed
 from bentpipe.experiment.load import load, load_cases
 from bentpipe.experiment.run.splitting import Splitting, choose_levels, grow, starts
 from bentpipe.report.verdict import _did
-from bentpipe.results.splitting import LOSS_METRICS, SplittingLevel, Tree, interval, loss_figures, sum_up_trees
-from bentpipe.results.tables import splitting_text
-from models.queueing import geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
+from bentpipe.results.splitting import (
+    DELAY_METRICS,
+    LOSS_METRICS,
+    SplittingLevel,
+    Tree,
+    interval,
+    of_delays,
+    split_figures,
+    sum_up_trees,
+)
+from bentpipe.results.tables import splitting_columns, splitting_text
+from bentpipe_hdl.ticks import first_tick
+from models.queueing import geo_d_1_k_late, geo_d_1_k_loss, geo_d_1_k_reach, nd_d_1_k_loss
 from models.split_queue import NEVER, GeoQueue, PhaseQueue, grown
 
 LOAD, SERVICE, PLACES = 0.11, 4, 6
@@ -138,6 +148,9 @@ def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
         (['event=[{at="1 ms",set={"network.switches.lan.clp_threshold"=9}}]'], "cannot be combined with [splitting]"),
         (['record.pcap=["cells:sink"]'], "cannot be combined with [splitting]"),
         (["record.losses=true"], "cannot be combined with [splitting]"),
+        (['splitting.delay="40 us"'], "theory.0.metric: is not counted with splitting.delay"),
+        (['theory.0.metric="delay_ratio"'], "theory.0.metric: needs 'delay' in [splitting]"),
+        (['splitting.delay="0 us"'], "splitting.delay"),
         (['theory.0.growth="lan.drops.full"'], "theory.0.metric: give 'growth' and 'per', or 'metric' instead"),
     ],
 )
@@ -164,6 +177,22 @@ def test_the_catalogue_says_what_the_chain_of_periodic_sources_has():
         assert experiment.splitting.levels == (*range(2, places + 1),) and experiment.case == f"K = {places}"
 
 
+def test_the_catalogue_says_what_the_exact_chain_has_of_waits():
+    for experiment in load_cases("rare-delay"):
+        ticks = first_tick(experiment.splitting.delay_ps)
+        places, flow = experiment.network.switches[0].settings.buffer_cells, experiment.flows[0].settings
+        exact = geo_d_1_k_late(flow["load"], 4, places, ticks // 4)
+        assert ticks % 4 == 1 and experiment.case == f"{ticks // 16} cell times"
+        assert [row.predicted for row in experiment.theory] == [pytest.approx(exact, rel=1e-4)] * 2
+
+
+def test_waits_are_named_where_they_are_counted():
+    split = of_delays(sum_up_trees("lan:1", [batch(f"late {n}") for n in range(10)], 0, ()), 45_470_000)
+    assert splitting_text(split).startswith("Cells that wait 45.47 us or longer at lan:1: ")
+    assert splitting_columns(split)[-1] == "late cells"
+    assert set(split_figures(split)) == set(DELAY_METRICS) and not set(split) & {"loss_ratio"}
+
+
 def test_a_figure_of_splitting_needs_splitting():
     with pytest.raises(ConfigError, match=r"theory.0.metric: is a figure of \[splitting\]"):
         load("theory-geo-d-1-k", ['theory=[{quantity="x",predicted=1,metric="loss_ratio"}]'])
@@ -182,13 +211,13 @@ def test_a_run_that_is_stopped_has_the_estimate_of_the_batches_that_are_done():
 
 def test_a_run_that_is_stopped_before_its_trials_has_the_plain_run():
     splitting = object.__new__(Splitting)
-    splitting._table = SimpleNamespace(port="lan:1", repeats=20, reach=())
+    splitting._table = SimpleNamespace(port="lan:1", repeats=20, reach=(), delay_ps=None)
     splitting._trees, splitting._pilot = [Tree(came=100, lost=n) for n in range(10)], 7
     split = splitting.split(lambda: 15, lambda _: None)
     assert (split["batches_done"], split["batches"], split["levels"]) == (0, 20, [])
     assert split["loss_ratio"]["value"] is None and split["plain"]["value"] == 0.045
     assert split["cells"] == 1007
-    assert set(loss_figures(split)) == set(LOSS_METRICS)
+    assert set(split_figures(split)) == set(LOSS_METRICS)
     assert splitting_text(split) == (
         "Stopped before the first of 20 batches had all its trials: no estimate of the cells lost at lan:1. "
         "The plain run had 1,000 cells, and lost 0.045 of them (0.02781 to 0.07282)."

@@ -1,9 +1,13 @@
 """The queue at a port, followed by the event loop cell by cell; a network that has a state of its own again."""
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.switch.control import SwitchSettings
+from bentpipe_hdl.switch.options.histograms.control import HistogramSettings
 from bentpipe_sim.errors import NetworkError
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.network import Network
@@ -122,3 +126,26 @@ def test_an_open_network_has_a_state_again_that_it_had():
     assert monitor.counts == counts
     monitor.verify()
     assert to_the_end() == first
+
+
+def test_late_cells_are_those_of_the_switchs_histogram():
+    """The switch counts delays in gates, in bins of 4 ticks. Its delays are shorter by a constant: it takes a cell and
+    sends one some ticks after the monitor sees them."""
+    histograms = HistogramSettings(bins="linear", delay_bin_ps=4 * TICK_PS)
+    late = []
+    for late_from in range(1, 260):
+        made, switch, nics, vcs = network(cells=100, histograms=histograms)
+        monitor = made.monitor_queue(switch, 2, late_from)
+        made.start()
+        send(made, nics, vcs)
+        for _ in range(8):  # a state that is taken and given again has the cells that wait
+            made.give(made.take())
+            made.run(made.now_ps + 5 * SLOT_PS)
+        assert monitor.counts.came == 20 and monitor.counts.queue == 0
+        late.append(monitor.counts.late)
+        if late[-1] == 0:
+            break
+    counted = dict(switch.counters()["delay_by_port"][2])
+    waits = [wait for wait, (longer, more) in enumerate(pairwise(late), 1) for _ in range(longer - more)]
+    assert len(waits) == sum(counted.values()) == 20
+    assert [c for c in range(8) if Counter((wait - c) // 4 * 4 for wait in waits) == counted] != []

@@ -21,6 +21,7 @@ from bentpipe.experiment.build.oam import OamEnds, add_ends, loopback_to, report
 from bentpipe.experiment.build.ports import count_ports
 from bentpipe.experiment.build.test_cells import add_stream
 from bentpipe.experiment.resolve.specs import EventSpec, Experiment, GroupSpec
+from bentpipe_hdl.ticks import first_tick
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -237,8 +238,9 @@ def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
         raise BentpipeError(
             f"{experiment.id}: [splitting] needs the engine native: the other engine cannot save its state"
         )
-    port = experiment.splitting.port
-    return network.monitor_queue(_switch_named(network, port.switch), port.port)
+    port, delay_ps = experiment.splitting.port, experiment.splitting.delay_ps
+    late_from = 0 if delay_ps is None else first_tick(delay_ps)
+    return network.monitor_queue(_switch_named(network, port.switch), port.port, late_from)
 
 
 def _switch_named(network: Network, name: str) -> Switch:

@@ -684,12 +684,17 @@ class ExpectTable(Settings):
 
 
 class SplittingTable(Settings):
-    """Rare losses at a port, estimated by splitting: what a plain run of the experiment's duration has of excursions to
-    high queues is continued from level to level of the queue, with other random numbers each time."""
+    """Rare losses or long waits at a port, estimated by splitting: excursions to high queues in a plain run of the
+    experiment's duration are continued from level to level of the queue, with other random numbers each time."""
 
     port: Port = Field(description="port whose queue defines the levels, and whose losses are counted")
     levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
         default=(), description="rising numbers of cells queued; default: chosen by a pilot run"
+    )
+    delay_ps: Annotated[int, TIME.within("1 ns", "100 s")] | None = Field(
+        default=None,
+        description="cells that wait this long or longer in the switch are counted instead of lost cells: from their "
+        "arrival until their first bit leaves",
     )
     effort: Annotated[int, COUNT.within(LEAST_EFFORT, 1_000_000)] = Field(
         default=500,
@@ -720,7 +725,7 @@ class TheoryTable(Settings):
     source: str = Field(default="", description="source of the formula")
     growth: str = Field(default="", description="series that only grows, for example `lan:3.delays`")
     per: str = Field(default="", description="series by whose growth it is divided, for example `lan:3.sent`")
-    metric: Literal["", "loss_ratio", "plain_loss_ratio"] = Field(
+    metric: Literal["", "loss_ratio", "plain_loss_ratio", "delay_ratio", "plain_delay_ratio"] = Field(
         default="", description="metric of splitting, instead of both series"
     )
     scale: Number = Field(default=1.0, description="factor for our figure")

@@ -229,9 +229,11 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
     if e.splitting is not None:
         s = e.splitting
         levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
+        rare = "losses" if s.delay_ps is None else f"waits of {s.delay_ps / 1e6:g} us and longer"
         console.print()
         console.print(
-            f"Splitting: by the queue of {s.port}, levels {levels}; {s.repeats} batches, {s.effort} trials a level",
+            f"Splitting: {rare} by the queue of {s.port}, levels {levels}; {s.repeats} batches, "
+            f"{s.effort} trials a level",
             highlight=False,
         )
     if e.theory:

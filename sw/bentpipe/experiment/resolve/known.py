@@ -6,11 +6,19 @@ from collections.abc import Collection, Iterator, Sequence
 
 from bentpipe.apps.registry import reported
 from bentpipe.apps.settings import BARE
+from bentpipe.experiment.document.tables import SplittingTable
 from bentpipe.experiment.resolve.specs import FlowSpec, NetworkSpec, VcSpec
 from bentpipe.results.declared import metrics_of
 from bentpipe.results.metrics import GROUPED
 
-__all__ = ["known_figures"]
+__all__ = ["features", "known_figures"]
+
+
+def features(splitting: SplittingTable | None, record_losses: bool) -> list[str]:
+    """Return the features of an experiment that some figures need, as :class:`~bentpipe.results.declared.Metric` has
+    them."""
+    rare = [] if splitting is None else ["splitting", "rare losses" if splitting.delay_ps is None else "rare delays"]
+    return [*rare, *(["losses"] if record_losses else [])]
 
 
 def known_figures(
@@ -18,7 +26,7 @@ def known_figures(
 ) -> Iterator[str]:
     """Yield the names of all figures of runs with these flows, VCs and switches.
 
-    ``has`` are the features of the experiment that some figures need: "splitting", "losses".
+    ``has`` are the features of the experiment that some figures need (:func:`features`).
     """
     has = {"", *has}
     yield from (metric.name for metric in metrics_of("run") if metric.needs in has)

@@ -23,7 +23,7 @@ from bentpipe.experiment.document.tables import (
 from bentpipe.experiment.resolve.captures import parse_capture
 from bentpipe.experiment.resolve.events import read_events
 from bentpipe.experiment.resolve.flows import read_flows, read_traffic
-from bentpipe.experiment.resolve.known import known_figures
+from bentpipe.experiment.resolve.known import features, known_figures
 from bentpipe.experiment.resolve.layout import Channels
 from bentpipe.experiment.resolve.network import read_network
 from bentpipe.experiment.resolve.paths import pieces, read_paths
@@ -100,7 +100,8 @@ def parse_experiment(
     channels.check(problems)
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
-    known = [*known_figures(flows, channels.vcs, network, has=("splitting", *(["losses"] if record.losses else [])))]
+    has = features(tables.splitting, record.losses > 0)
+    known = [*known_figures(flows, channels.vcs, network, has=has)]
     published = _published(tables, known, flows, problems)
     expect = _expect(tables, known, problems)
     for metric in head.shows:
@@ -213,6 +214,9 @@ def _theory(
             problems.found.append(
                 ConfigProblem(f"theory.{number}.metric", "is a figure of [splitting], which there isn't")
             )
+        elif table.metric and ("delay" in table.metric) != (tables.splitting.delay_ps is not None):
+            what = "needs 'delay' in [splitting]" if "delay" in table.metric else "is not counted with splitting.delay"
+            problems.found.append(ConfigProblem(f"theory.{number}.metric", what))
         for key in () if table.metric else ("growth", "per"):
             owner, _, series = getattr(table, key).partition(".")
             if owner not in owners:

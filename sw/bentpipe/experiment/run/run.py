@@ -30,7 +30,7 @@ from bentpipe.results.expect import judge
 from bentpipe.results.losses import loss_metrics
 from bentpipe.results.metrics import NOT_COMPARED, compare, count_sums, deliverable_bits, metrics, set_otherwise
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
-from bentpipe.results.splitting import loss_figures
+from bentpipe.results.splitting import ratio_of, split_figures
 from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
 from bentpipe_hdl.units import format_time
@@ -301,11 +301,10 @@ class Run:
         summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         summary["time"]["parts"] = _parts(self.built)
-        figures = (
-            {}
-            if self._split is None
-            else {"loss_ratio": self._split["loss_ratio"], "plain_loss_ratio": self._split["plain"]}
-        )
+        figures = {}
+        if self._split is not None:
+            name, ratio = ratio_of(self._split)
+            figures = {name: ratio, f"plain_{name}": self._split["plain"]}
         theory = beside_theory(map(plain, self.experiment.theory), self._series(), figures)
         return summary | {"captures": self.captures, "theory": theory}
 
@@ -529,7 +528,7 @@ def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> d
     if end.losses is not None:
         found |= loss_metrics(end.losses)
     if end.split is not None:
-        found |= loss_figures(end.split)
+        found |= split_figures(end.split)
     return found
 
 

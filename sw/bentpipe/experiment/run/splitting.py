@@ -1,4 +1,4 @@
-"""Rare losses by splitting: a plain run whose excursions to high queues are continued again and again.
+"""Rare losses, or long waits, by splitting: a plain run whose excursions to high queues are continued again and again.
 
 What is counted, and what comes of it, is in :mod:`bentpipe.results.splitting`. A trial's random numbers come from the
 experiment's seed and the trial's place (batch, level, number), so that the same seed gives the same estimate.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bentpipe.errors import BentpipeError, ExperimentFailed
 from bentpipe.experiment.document.tables import LEAST_EFFORT
-from bentpipe.results.splitting import SplittingLevel, Tree, sum_up_trees
+from bentpipe.results.splitting import SplittingLevel, Tree, of_delays, sum_up_trees
 
 if TYPE_CHECKING:
     from bentpipe.experiment.build.hosts import BuiltExperiment
@@ -42,7 +42,10 @@ class Counts(Protocol):
     @property
     def came(self) -> int: ...
     @property
-    def lost(self) -> int: ...
+    def lost(self) -> int:
+        """Return the rare cells: those lost, or those that waited long."""
+        ...
+
     @property
     def cycles(self) -> int: ...
     @property
@@ -192,8 +195,8 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
             if losing:
                 break
             raise ExperimentFailed(
-                f"from {level} cells queued the queue does not grow further in {_PILOT} trials, and nothing is lost: "
-                "give 'levels', or another port"
+                f"from {level} cells queued the queue does not grow further in {_PILOT} trials, and nothing is lost "
+                "(with 'delay': late): give 'levels', a shorter 'delay', or another port"
             )
         levels.append(above)
         level, states = above, reached
@@ -214,10 +217,13 @@ class _Branched:
 
     def __init__(self, branches: Branches) -> None:
         self._branches = branches
-        self.counts = branches.counts
         self.heights = branches.gauge.heights
         self.take = branches.take
         self.give = branches.give
+
+    def counts(self) -> Counts:
+        counts = self._branches.counts()
+        return counts._replace(lost=counts.late) if self._branches.gauge.late_from else counts
 
     def go(self, level: int, empty: bool, until_ps: int) -> None:
         self._branches.gauge.arm(level, empty)
@@ -281,7 +287,7 @@ class Splitting:
         self._kept: list[Branch] = []
         self._draw = random.Random(f"{self._seed} excursions")
         self._begun = self._inside = False
-        self._mark = self._began = branches.counts()
+        self._mark = self._began = self._walk.counts()
 
     def _begin(self) -> None:
         """Choose the levels, unless they are given; the run is where it was then."""
@@ -302,7 +308,7 @@ class Splitting:
         while True:
             target = min(until_ps, self._ends[0]) if self._ends else until_ps
             now = branches.engine.run(target, progress)
-            counts = branches.counts()
+            counts = self._walk.counts()
             if not self._inside and counts.queue >= first:
                 self._inside = True
                 self._tree.outside += counts.lost - self._mark.lost
@@ -327,7 +333,7 @@ class Splitting:
             self._kept[place] = self._branches.take()
 
     def _end_batch(self) -> None:
-        now, began, tree = self._branches.counts(), self._began, self._tree
+        now, began, tree = self._walk.counts(), self._began, self._tree
         tree.came, tree.lost, tree.cycles = (
             now.came - began.came,
             now.lost - began.lost,
@@ -360,10 +366,12 @@ class Splitting:
                 states.clear()
                 tell((number + 1) / len(self._trees))
                 self._branches.gauge.verify()
-                _log.info("batch %d: %g of %d cells lost", number + 1, tree.losses(), tree.came)
+                rare = "lost" if self._table.delay_ps is None else "late"
+                _log.info("batch %d: %g of %d cells %s", number + 1, tree.losses(), tree.came, rare)
         return self._sum_up(len(self._trees))
 
     def _sum_up(self, done: int) -> dict[str, Any]:
         """Return the results of so many complete batches, and of the plain run."""
         port, planned = str(self._table.port), self._table.repeats
-        return sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)
+        found = sum_up_trees(port, self._trees, self._pilot, self._table.reach, done=done, planned=planned)
+        return found if self._table.delay_ps is None else of_delays(found, self._table.delay_ps)
