@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import APPLICATIONS
-from bentpipe.experiment.document.tables import CaseTable
+from bentpipe.experiment.document.tables import CaseTable, SplittingTable
 from bentpipe.experiment.document.tcp_options import options_text
 from bentpipe.experiment.resolve.specs import Experiment, GroupSpec, LineSpec
 from bentpipe.hosts.config import HostConfig
@@ -227,15 +227,8 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
             ],
         )
     if e.splitting is not None:
-        s = e.splitting
-        levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
-        rare = "losses" if s.delay_ps is None else f"waits of {s.delay_ps / 1e6:g} us and longer"
         console.print()
-        console.print(
-            f"Splitting: {rare} by the queue of {s.port}, levels {levels}; {s.repeats} batches, "
-            f"{s.effort} trials a level",
-            highlight=False,
-        )
+        console.print(_splitting_text(e.splitting), highlight=False)
     if e.theory:
         table(
             "Theory",
@@ -296,6 +289,13 @@ def _cost(host: HostConfig) -> str:
     if host.cost_spread:
         text += f", ± {100 * host.cost_spread:g} %"
     return text
+
+
+def _splitting_text(s: SplittingTable) -> str:
+    levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
+    rare = "losses" if s.delay_ps is None else f"waits of {s.delay_ps / 1e6:g} us and longer"
+    trials = f"{s.repeats} batches, {s.effort} trials a level"
+    return f"Splitting: {rare} by the queue of {s.port}, levels {levels}; {trials}"
 
 
 def _line_clocks(offsets: Sequence[float]) -> str:

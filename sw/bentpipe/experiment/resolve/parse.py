@@ -16,6 +16,7 @@ from bentpipe.experiment.document.tables import (
     LossTable,
     PublishedTable,
     RecordTable,
+    SplittingTable,
     TheoryTable,
     defaults,
     hosts_of,
@@ -100,8 +101,7 @@ def parse_experiment(
     channels.check(problems)
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
-    has = features(tables.splitting, record.losses > 0)
-    known = [*known_figures(flows, channels.vcs, network, has=has)]
+    known = [*known_figures(flows, channels.vcs, network, has=features(tables.splitting, record.losses > 0))]
     published = _published(tables, known, flows, problems)
     expect = _expect(tables, known, problems)
     for metric in head.shows:
@@ -210,12 +210,7 @@ def _theory(
     for switch in network.switches:
         owners += [switch.name, *(f"{switch.name}:{port}" for port in range(len(switch.ports)))]
     for number, table in enumerate(tables.theory):
-        if table.metric and tables.splitting is None:
-            problems.found.append(
-                ConfigProblem(f"theory.{number}.metric", "is a figure of [splitting], which there isn't")
-            )
-        elif table.metric and ("delay" in table.metric) != (tables.splitting.delay_ps is not None):
-            what = "needs 'delay' in [splitting]" if "delay" in table.metric else "is not counted with splitting.delay"
+        if table.metric and (what := _not_counted(table.metric, tables.splitting)):
             problems.found.append(ConfigProblem(f"theory.{number}.metric", what))
         for key in () if table.metric else ("growth", "per"):
             owner, _, series = getattr(table, key).partition(".")
@@ -226,6 +221,15 @@ def _theory(
                 what = f"{owner!r} alone is no series: give one of it, as {owner}.drops.full"
                 problems.found.append(ConfigProblem(f"theory.{number}.{key}", what))
     return tables.theory
+
+
+def _not_counted(metric: str, table: SplittingTable | None) -> str:
+    """Return why splitting has no such figure; "" if it has."""
+    if table is None:
+        return "is a figure of [splitting], which there isn't"
+    if ("delay" in metric) == (table.delay_ps is not None):
+        return ""
+    return "needs 'delay' in [splitting]" if "delay" in metric else "is not counted with splitting.delay"
 
 
 def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:

@@ -196,7 +196,7 @@ def choose_levels(walk: Walk, first_ps: int, effort: int, seed: str, most_ps: in
                 break
             raise ExperimentFailed(
                 f"from {level} cells queued the queue does not grow further in {_PILOT} trials, and nothing is lost "
-                "(with 'delay': late): give 'levels', a shorter 'delay', or another port"
+                "(with 'delay': late). Give 'levels', a shorter 'delay', or another port"
             )
         levels.append(above)
         level, states = above, reached
