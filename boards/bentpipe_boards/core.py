@@ -22,16 +22,17 @@ _RESET = 16
 class _NearTime(wiring.Component):
     """The time as a node and its wires have it: a clock later, in registers of their own, which lie near them.
 
-    Synthesis merges registers that are equal; these differ by their reset.
+    Synthesis merges registers that are equal; these differ by their reset. The present tick is the one that followed
+    before, so only one time is led across the device.
 
     Members
     -------
-    tick, now, following : In
+    tick, following : In
+        ``following`` does not change in the two clocks before ``tick``.
     near_tick, near_now, near_following : Out
     """
 
     tick: In(1)
-    now: In(TIME_BITS)
     following: In(TIME_BITS)
     near_tick: Out(1)
     near_now: Out(TIME_BITS)
@@ -39,8 +40,9 @@ class _NearTime(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        for name in ("tick", "now", "following"):
-            m.d.sync += getattr(self, f"near_{name}").eq(getattr(self, name))
+        m.d.sync += [self.near_tick.eq(self.tick), self.near_following.eq(self.following)]
+        with m.If(self.tick):
+            m.d.sync += self.near_now.eq(self.near_following)
         return m
 
 
@@ -185,7 +187,6 @@ class Core(wiring.Component):
         m.submodules[f"time{k}"] = self._resettable(m, time)
         m.d.comb += [
             time.tick.eq(self._ticks.time.tick),
-            time.now.eq(self._ticks.time.now),
             time.following.eq(self._ticks.following),
         ]
         return time
