@@ -352,7 +352,7 @@ template <bool nic, class Cursor>
             give_slow(node, tick, slow);
             cursor.assign(slow);
         }
-        if (face.error | face.drop | face.tells) tell(node, false);
+        if (face.error | face.drop | face.report_valid) tell(node, false);
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) cursor.stop(tick);
@@ -397,7 +397,7 @@ template <class Cursor>
     node.clock(comes);
     if (face.o_valid) give_slow(node, tick, cursor);
     if (face.o_valid && node.line) line_out(node);
-    if (face.error | face.drop | face.tells) tell(node, false);
+    if (face.error | face.drop | face.report_valid) tell(node, false);
     if (face.o_extra) tell_extra(node);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes, tick, cursor);
@@ -811,8 +811,8 @@ void Loop::tell(Node& node, bool gone) {
         const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;
         const uint32_t its = node.makes_cells ? (header & ~14u) | uint32_t(face.drop_pti) << 1 : header;
         if (face.drop) feed.seen(here.node, vc * 64 + reason);
-        if (face.took) feed.took(here, vc, accepted);
-        else if (!face.own) feed.dropped(here, vc, reason, accepted, its);
+        if (face.report_consumed) feed.took(here, vc, accepted);
+        else if (!face.report_own) feed.dropped(here, vc, reason, accepted, its);
         else if (!face.drop) feed.made(here, vc, accepted);
         return;
     }
