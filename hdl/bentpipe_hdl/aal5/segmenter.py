@@ -327,14 +327,14 @@ class Segmenter(wiring.Component):
 
         The next message may be chosen before the last word is out.
         """
-        chosen, message, said, left = Signal(), Signal(Message), Signal(Message), Signal(4)
-        words = words_of(m, said)
+        chosen, message, message_r, left = Signal(), Signal(Message), Signal(Message), Signal(4)
+        words = words_of(m, message_r)
         with m.If(self.time.tick & chosen):
             m.d.sync += [
                 self.o.valid.eq(1),
                 self.o.soc.eq(1),
                 self.o.word.eq(_resource_management(header)),
-                said.eq(message),
+                message_r.eq(message),
                 left.eq(12),
                 chosen.eq(0),
             ]

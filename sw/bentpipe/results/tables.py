@@ -241,8 +241,8 @@ def splitting_text(split: Mapping[str, Any]) -> str:
             f"{split['port']}. The plain run had {split['stem']:,} cells, and lost {_fine(alone['value'])} of them "
             f"({_between(alone)})."
         )
-    said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
-    text = said if done < planned else ""
+    remark = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
+    text = remark if done < planned else ""
     interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
     text += f"Cells lost at {split['port']}: {_fine(ours['value'])} of the arriving cells ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "

@@ -154,12 +154,12 @@ class Egress(wiring.Component):
         word = self._banks(m, slot, write_addr, delayed, left != 0, read_addr, primes | (sending != 0))
         if self._messages:  # kept once more: the next cell is chosen before the last word of this one is out
             shape = self._messages.shape
-            speaks, message, speaking, said = Signal(), Signal(shape), Signal(), Signal(shape)
+            is_message, message, is_message_r, message_r = Signal(), Signal(shape), Signal(), Signal(shape)
             with m.If(self.send):
-                m.d.sync += [speaks.eq(self.send_message), message.eq(self.message)]
+                m.d.sync += [is_message.eq(self.send_message), message.eq(self.message)]
             with m.If(starts_now):
-                m.d.sync += [speaking.eq(speaks), said.eq(message)]
-            word = Mux(speaking, self._messages.words(m, said)[WORDS - sending], word)
+                m.d.sync += [is_message_r.eq(is_message), message_r.eq(message)]
+            word = Mux(is_message_r, self._messages.words(m, message_r)[WORDS - sending], word)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
         with m.If(starts_now):
             m.d.sync += [
