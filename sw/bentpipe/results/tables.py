@@ -462,8 +462,8 @@ def time_text(summary: dict[str, Any]) -> str:
     text += f" in {time['wall_s']:.1f} s"
     if time["wall_per_simulated"]:
         text += f" ({1 / time['wall_per_simulated']:.2f} x real time)"
-    if (its := time.get("parts", {})).get("parts", 1) > 1:
-        text += f", in {its['parts']} parts on {its['threads']} thread{'s' if its['threads'] > 1 else ''}"
+    if (parts := time.get("parts", {})).get("parts", 1) > 1:
+        text += f", in {parts['parts']} parts on {parts['threads']} thread{'s' if parts['threads'] > 1 else ''}"
     return text
 
 

@@ -403,13 +403,13 @@ class Credits(wiring.Component):
     def _arrive(self, m, slot, v):
         """Handle the arriving cell of the tick: a VC's queue begins, or a message is taken."""
         gate, receiver, table = v.gate, v.receiver, v.table
-        came_for = Signal(VcCredits)
+        arriving_row = Signal(VcCredits)
         with slot.gate_when(self.begins_data):
-            m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
+            m.d.comb += arriving_row.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
         m.d.comb += [
             gate.arriving_vc.eq(self.arriving),
             gate.arriving_sent.eq(self.arriving_departed),
-            gate.arriving_share.eq(came_for.share),
+            gate.arriving_share.eq(arriving_row.share),
             gate.arriving_valid.eq(self.begins_data),
         ]
         taken, from_vc = Signal(), Signal.like(self.arriving)
@@ -426,9 +426,9 @@ class Credits(wiring.Component):
         message_valid, good, probe = receiver.valid, receiver.good, receiver.message.probe
         lookup_now, lookup_vc = Signal(), self.lookup_vc
         action_waits = Signal()  # the action of an earlier message or visit is still to be done
-        sender = Signal(VcCredits)
+        sender_row = Signal(VcCredits)
         with slot.gate_when(message_valid):
-            m.d.comb += sender.eq(table.read(from_vc, at=0, to="credits_of_sender"))
+            m.d.comb += sender_row.eq(table.read(from_vc, at=0, to="credits_of_sender"))
         m.d.comb += [
             audit.now.eq(self.now),
             audit.step.eq(self.step),
@@ -436,23 +436,23 @@ class Credits(wiring.Component):
             audit.visit_allowed.eq(~message_valid & ~action_waits),
             lookup_now.eq(message_valid | audit.visit),
             self.lookup.eq(lookup_now),
-            lookup_vc.eq(Mux(message_valid, Mux(probe, from_vc, sender.back), audit.visit_vc)),
+            lookup_vc.eq(Mux(message_valid, Mux(probe, from_vc, sender_row.back), audit.visit_vc)),
         ]
-        its = Signal(VcCredits)
+        lookup_row = Signal(VcCredits)
         with slot.gate_when(lookup_now):
-            m.d.comb += its.eq(table.read(lookup_vc, at=LOOK, to="lookup_credits"))
+            m.d.comb += lookup_row.eq(table.read(lookup_vc, at=LOOK, to="lookup_credits"))
         woken = slot.store("woken", 1, self._vcs)
         with slot.gate_when(lookup_now):
             woke = woken.read(lookup_vc, at=LOOK, to="woke")
             held = self.lookup_held ^ woke
         credit, probed = Signal(), Signal()
         m.d.comb += [
-            credit.eq(message_valid & good & ~probe & (its.back == from_vc) & (its.share != 0)),
-            probed.eq(message_valid & good & probe & its.returns),
+            credit.eq(message_valid & good & ~probe & (lookup_row.back == from_vc) & (lookup_row.share != 0)),
+            probed.eq(message_valid & good & probe & lookup_row.returns),
             gate.lookup.eq(lookup_now),
             gate.lookup_vc.eq(lookup_vc),
             gate.lookup_sent.eq(self.lookup_departed),
-            gate.lookup_share.eq(its.share),
+            gate.lookup_share.eq(lookup_row.share),
             gate.count.eq(receiver.message.count),
             gate.update.eq(credit),
             returns.probed.eq(slot.commit & probed),
@@ -464,19 +464,16 @@ class Credits(wiring.Component):
         effect = data.StructLayout(
             {"joins": 1, "puts": 1, "port": len(self.port), "vc": len(lookup_vc), "entry": queue.entry_layout}
         )
-        v.credit, v.effect, v.held, v.its, v.lookup_vc, v.probed = credit, effect, held, its, lookup_vc, probed
-        v.lookup_now, v.message_valid, v.action_waits, v.woke, v.woken = (
-            lookup_now,
-            message_valid,
-            action_waits,
-            woke,
-            woken,
-        )
+        v.credit, v.effect, v.held = credit, effect, held
+        v.lookup_row, v.lookup_vc, v.probed = lookup_row, lookup_vc, probed
+        v.lookup_now, v.message_valid, v.action_waits = lookup_now, message_valid, action_waits
+        v.woke, v.woken = woke, woken
 
     def _act(self, m, slot, v):
         """Let VCs join and send credit cells and probes, when no data cell is in the way."""
         clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
-        its, lookup_vc, probed, queue, lookup_now, audit = v.its, v.lookup_vc, v.probed, v.queue, v.lookup_now, v.audit
+        lookup_row, lookup_vc, probed = v.lookup_row, v.lookup_vc, v.probed
+        queue, lookup_now, audit = v.queue, v.lookup_now, v.audit
         action_waits, woke, woken = v.action_waits, v.woke, v.woken
         new, kept, action = Signal(effect), Signal(effect), Signal(effect)
         at_policy = Mux(self.lookup_policy.enabled, self.lookup_policy.port, 0)
@@ -484,10 +481,10 @@ class Credits(wiring.Component):
         m.d.comb += [
             new.joins.eq((credit | is_visit) & held & (gate.lookup_allowed | ~self.lookup_policy.enabled)),
             new.puts.eq(probed | (is_visit & gate.outstanding & self.lookup_policy.enabled)),
-            new.port.eq(Mux(probed, its.back_port, at_policy)),
+            new.port.eq(Mux(probed, lookup_row.back_port, at_policy)),
             new.vc.eq(lookup_vc),
             new.entry.vc.eq(lookup_vc),
-            new.entry.header.eq(Mux(probed, its.back, lookup_vc)),
+            new.entry.header.eq(Mux(probed, lookup_row.back, lookup_vc)),
             new.entry.probe.eq(~probed),
             action.eq(Mux(action_waits, kept, new)),
         ]
@@ -528,14 +525,14 @@ class Credits(wiring.Component):
             departing_valid.eq(self.serve & ~queue.valid),
             queue.take.eq(self.serve & queue.valid),
         ]
-        gives = Signal(VcCredits)
+        departing_row = Signal(VcCredits)
         with slot.gate_when(self.serve):
-            m.d.comb += gives.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
+            m.d.comb += departing_row.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
         waits_for_credit = ~self.flushes & ~gate.departing_allowed
         m.d.comb += [
             gate.departing_vc.eq(self.departing),
             gate.departing_sent.eq(self.departing_departed),
-            gate.departing_share.eq(gives.share),
+            gate.departing_share.eq(departing_row.share),
             gate.departing_valid.eq(departing_valid),
             returns.vc.eq(self.departing),
             returns.departed.eq(self.departing_departed),
@@ -548,16 +545,16 @@ class Credits(wiring.Component):
         ]
         # A departure may start one port's clock: that at which the VC goes on, if it moved, else that of its credits
         moves = self.goes_on_at != self.port
-        return_request = gives.returns & returns.request & ~moves & (gives.back_port != self.port)
+        return_request = departing_row.returns & returns.request & ~moves & (departing_row.back_port != self.port)
         puts = departing_valid & return_request & queue.room[1]
         m.d.comb += [
-            queue.put_port[1].eq(gives.back_port),
+            queue.put_port[1].eq(departing_row.back_port),
             queue.put_entry[1].vc.eq(self.departing),
-            queue.put_entry[1].header.eq(gives.back),
+            queue.put_entry[1].header.eq(departing_row.back),
             queue.put[1].eq(puts),
             returns.grant.eq(puts),
-            self.rejoin_port.eq(Mux(return_request, gives.back_port, self.goes_on_at)),
-            audit.start.eq(departing_valid & (gives.share != 0)),
+            self.rejoin_port.eq(Mux(return_request, departing_row.back_port, self.goes_on_at)),
+            audit.start.eq(departing_valid & (departing_row.share != 0)),
         ]
         for name in _ROUNDS:
             if self.signature.members[name].flow is In:
@@ -568,22 +565,10 @@ class Credits(wiring.Component):
 
     def _status(self, m, slot, v):
         """Drive the part's due tick, and its counters."""
-        action_en, return_request, credit, action, gate, departing_valid = (
-            v.action_en,
-            v.return_request,
-            v.credit,
-            v.action,
-            v.gate,
-            v.departing_valid,
-        )
-        probed, queue, returns, taken, lookup_now, message_valid = (
-            v.probed,
-            v.queue,
-            v.returns,
-            v.taken,
-            v.lookup_now,
-            v.message_valid,
-        )
+        action_en, return_request, credit = v.action_en, v.return_request, v.credit
+        action, gate, departing_valid = v.action, v.gate, v.departing_valid
+        probed, queue, returns = v.probed, v.queue, v.returns
+        taken, lookup_now, message_valid = v.taken, v.lookup_now, v.message_valid
         audit, action_waits = v.audit, v.action_waits
         at_once = Signal.like(self.due)
         with m.If(slot.commit), m.If(taken | lookup_now | action_waits):

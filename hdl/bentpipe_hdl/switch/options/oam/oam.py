@@ -342,14 +342,8 @@ class Oam(wiring.Component):
             with m.If(slot.clock(2)):
                 m.d.sync += to.eq((first + count + return_valid)[: len(first)])
             m.d.comb += sender.to.eq(to)
-        v.is_request, v.by_user, v.count, v.first, v.from_vc, v.rx_event_r = (
-            is_request,
-            by_user,
-            count,
-            first,
-            from_vc,
-            rx_event_r,
-        )
+        v.is_request, v.by_user, v.count, v.first, v.from_vc = is_request, by_user, count, first, from_vc
+        v.rx_event_r = rx_event_r
         v.kept, v.last_back, v.pushes, v.room, v.message, v.stale = kept, last_back, pushes, room, message, stale
 
     def _look_up(self, m, slot, v):
@@ -364,21 +358,22 @@ class Oam(wiring.Component):
             lookup.eq(rx_event_r | steps),
             lookup_vc.eq(Mux(rx_event_r, from_vc, at)),
         ]
-        its, old, new, was, parent = Signal(Point), Signal(State), Signal(State), Signal(Activity), Signal(State)
+        lookup_point, old, new = Signal(Point), Signal(State), Signal(State)
+        was, parent = Signal(Activity), Signal(State)
         with slot.gate_when(lookup):
             m.d.comb += old.eq(states.read(lookup_vc, at=LOOK, to="lookup_state"))
         with slot.gate_when(steps):
             m.d.comb += [
-                its.eq(points.read(lookup_vc, at=LOOK, to="lookup_point")),
+                lookup_point.eq(points.read(lookup_vc, at=LOOK, to="lookup_point")),
                 was.eq(activities.read(lookup_vc, at=LOOK, to="lookup_activity")),
             ]
-        with slot.gate_when(steps & its.inside):
-            m.d.comb += parent.eq(states.read(its.parent[: len(at)], at=PARENT, to="lookup_parent"))
+        with slot.gate_when(steps & lookup_point.inside):
+            m.d.comb += parent.eq(states.read(lookup_point.parent[: len(at)], at=PARENT, to="lookup_parent"))
         make = Signal(4)
         with m.If(rx_event_r):
             self._update_by_cell(m, message, receiver.good, by_user, kept.segment, old, new)
         with m.Elif(steps) if slot.wide else m.Else():
-            self._scan(m, ages, its, parent, was, old, new, make)
+            self._scan(m, ages, lookup_point, parent, was, old, new, make)
         touched = self._touched(m, slot, lookup_vc)
         changes = Signal()
         with m.If(slot.commit & lookup & ~touched & ~(rx_event_r & stale)):
@@ -386,13 +381,15 @@ class Oam(wiring.Component):
         slot.with_commit(changes)
         states.write(lookup_vc, new, changes, clear=clear)
         states.write(self.entry_vc, 0, self.entry_en)
-        v.ages, v.ages_next, v.at, v.changes, v.errand, v.its = ages, ages_next, at, changes, errand, its
+        v.ages, v.ages_next, v.at, v.changes, v.errand = ages, ages_next, at, changes, errand
+        v.lookup_point = lookup_point
         v.lookup_vc, v.make, v.new, v.old, v.owed, v.owed_back = lookup_vc, make, new, old, owed, owed_back
         v.owed_path, v.owed_vc, v.scans, v.steps, v.touched = owed_path, owed_vc, scans, steps, touched
 
     def _schedule_scans(self, m, slot, v):
         """Begin scans, and keep the cells that they still have to send."""
-        ages, ages_next, at, changes, errand, its = v.ages, v.ages_next, v.at, v.changes, v.errand, v.its
+        ages, ages_next, at, changes, errand = v.ages, v.ages_next, v.at, v.changes, v.errand
+        lookup_point = v.lookup_point
         make, new, old, owed, owed_back, owed_path = v.make, v.new, v.old, v.owed, v.owed_back, v.owed_path
         owed_vc, scans, steps, touched = v.owed_vc, v.scans, v.steps, v.touched
         there, following, was_defects, restarts = Signal(), Signal(TIME_BITS), Signal.like(self.defects), Signal()
@@ -422,7 +419,12 @@ class Oam(wiring.Component):
                 with m.If(at == self.last):
                     m.d.sync += scans.eq(0)
                 with m.If(~touched):
-                    m.d.sync += [owed.eq(make), owed_vc.eq(at), owed_back.eq(its.back), owed_path.eq(its.path)]
+                    m.d.sync += [
+                        owed.eq(make),
+                        owed_vc.eq(at),
+                        owed_back.eq(lookup_point.back),
+                        owed_path.eq(lookup_point.path),
+                    ]
             with m.If(news | (self.defects != was_defects)):
                 m.d.sync += [errand.eq(1), was_defects.eq(self.defects)]
         v.after, v.news, v.next_scan, v.restarts, v.there = after, news, next_scan, restarts, there
@@ -514,22 +516,10 @@ class Oam(wiring.Component):
 
     def _counts(self, m, slot, v):
         """Count cells, and keep the log of changed states."""
-        after, is_request, by_user, from_vc, rx_event_r, kept = (
-            v.after,
-            v.is_request,
-            v.by_user,
-            v.from_vc,
-            v.rx_event_r,
-            v.kept,
-        )
-        lookup_vc, is_reply, news, offer, offered, receiver = (
-            v.lookup_vc,
-            v.is_reply,
-            v.news,
-            v.offer,
-            v.offered,
-            v.receiver,
-        )
+        after, is_request, by_user = v.after, v.is_request, v.by_user
+        from_vc, rx_event_r, kept = v.from_vc, v.rx_event_r, v.kept
+        lookup_vc, is_reply, news = v.lookup_vc, v.is_reply, v.news
+        offer, offered, receiver = v.offer, v.offered, v.receiver
         room, message, states, vc = v.room, v.message, v.states, v.vc
         what = Signal(range(len(TAKEN)))
         m.d.comb += what.eq(TAKEN.index("other"))
@@ -570,14 +560,8 @@ class Oam(wiring.Component):
 
     def _due(self, m, slot, v):
         """Drive the part's due tick."""
-        ages_next, asked, count, errand, freed, rx_event_r = (
-            v.ages_next,
-            v.asked,
-            v.count,
-            v.errand,
-            v.freed,
-            v.rx_event_r,
-        )
+        ages_next, asked, count = v.ages_next, v.asked, v.count
+        errand, freed, rx_event_r = v.errand, v.freed, v.rx_event_r
         next_scan, offer, owed, restarts, scans = v.next_scan, v.offer, v.owed, v.restarts, v.scans
         taken, there, was_defects = v.taken, v.there, v.was_defects
         works = rx_event_r | scans | ages_next | errand | (owed != 0) | offer.there | (count != 0) | asked | restarts
@@ -603,7 +587,7 @@ class Oam(wiring.Component):
             with m.Elif(message.function == CONTINUITY_CHECK):
                 m.d.comb += [new.ais.eq(0), new.end_idle.eq(0), new.end_checked.eq(1)]
 
-    def _scan(self, m, ages, its, parent, was, old, new, make):
+    def _scan(self, m, ages, lookup_point, parent, was, old, new, make):
         """Update the state of a VC by a scan, and decide which cells it makes: AIS, RDI, CC end to end, CC of the
         segment."""
         fails, alarm, ais, due, ports = Signal(), Signal(), Signal(), Signal(), len(self.defects)
@@ -618,7 +602,7 @@ class Oam(wiring.Component):
                     m.d.comb += aged[name].eq(Mux(old[name] == ABSENT, 0, old[name] + 1))
             for name, (checked, sink) in _IDLE.items():
                 m.d.comb += new[checked].eq(0)
-                with m.If(~its[sink] | seen | old[checked]):
+                with m.If(~lookup_point[sink] | seen | old[checked]):
                     m.d.comb += aged[name].eq(0)
                 with m.Elif(~_silent(old[name])):
                     m.d.comb += aged[name].eq(old[name] + 1)
@@ -627,12 +611,16 @@ class Oam(wiring.Component):
             m.d.comb += new[name].eq(value)
         m.d.comb += [
             fails.eq(
-                (self.defects.bit_select(its.port[: (ports - 1).bit_length()], 1) if ports > 1 else self.defects)
-                | (its.inside & ((parent.ais != 0) | _silent(parent.end_idle)))
-                | (its.segment_sink & _silent(aged["segment_idle"]))
+                (
+                    self.defects.bit_select(lookup_point.port[: (ports - 1).bit_length()], 1)
+                    if ports > 1
+                    else self.defects
+                )
+                | (lookup_point.inside & ((parent.ais != 0) | _silent(parent.end_idle)))
+                | (lookup_point.segment_sink & _silent(aged["segment_idle"]))
             ),
-            alarm.eq(its.end & (fails | (aged["ais"] != 0) | _silent(aged["end_idle"]))),
-            ais.eq(its.alarms & ~its.end & fails),
+            alarm.eq(lookup_point.end & (fails | (aged["ais"] != 0) | _silent(aged["end_idle"]))),
+            ais.eq(lookup_point.alarms & ~lookup_point.end & fails),
         ]
         for k, (name, wanted) in enumerate((("ais", ais), ("rdi", alarm))):
             wait = old[f"{name}_wait"]
@@ -642,14 +630,14 @@ class Oam(wiring.Component):
                 m.d.comb += [new[f"{name}_wait"].eq(SECOND), make[k].eq(1)]
             with m.Elif(ages):
                 m.d.comb += new[f"{name}_wait"].eq(wait - 1)
-        with m.If(ages & (its.segment_source | its.end_source)):
+        with m.If(ages & (lookup_point.segment_source | lookup_point.end_source)):
             with m.If(old.check_wait <= 1):
                 m.d.comb += [
                     new.check_wait.eq(SECOND),
                     new.sent.eq(was.sent),
-                    due.eq(its.always | (was.sent == old.sent)),
-                    make[2].eq(its.end_source & due & ~ais),
-                    make[3].eq(its.segment_source & due),
+                    due.eq(lookup_point.always | (was.sent == old.sent)),
+                    make[2].eq(lookup_point.end_source & due & ~ais),
+                    make[3].eq(lookup_point.segment_source & due),
                 ]
             with m.Else():
                 m.d.comb += new.check_wait.eq(old.check_wait - 1)
