@@ -52,9 +52,11 @@ def caption(name: str, title: str, entry: Mapping[str, Any]) -> str:
     if "reason" in entry:
         return f"*No picture: {entry['reason']}.*\n"
     length = "shortened to at most" if entry["shortened"] else "complete,"
-    said = f"From `{entry['command']}`, {length} {entry['simulated']:g} s simulated, with bentpipe {entry['bentpipe']}"
+    caption = (
+        f"From `{entry['command']}`, {length} {entry['simulated']:g} s simulated, with bentpipe {entry['bentpipe']}"
+    )
     changed = "" if entry["parameters"] == parameters(name) else "; its parameters have changed since"
-    return f"![{title}: plot of a run](_static/catalogue/{name}.svg)\n\n*{said}{changed}.*\n"
+    return f"![{title}: plot of a run](_static/catalogue/{name}.svg)\n\n*{caption}{changed}.*\n"
 
 
 def take(folders: list[Path]) -> Iterator[str]:

@@ -51,10 +51,10 @@ def run_page(text: str, figures: Path, name: str) -> str:
 
     def shown(match: re.Match[str]) -> str:
         nonlocal count
-        said, drawn = _run(match[1], known)
+        text, drawn = _run(match[1], known)
         parts = [match[0].rstrip("\n")]
-        if said:
-            parts.append(f"```text\n{said}\n```")
+        if text:
+            parts.append(f"```text\n{text}\n```")
         for figure in drawn:
             count += 1
             file = figures / f"{name}-{count}.svg"
@@ -82,8 +82,8 @@ def _run(code: str, known: dict[str, Any]) -> tuple[str, list[Any]]:
         exec(compile(tree, "<page>", "exec"), known)
         value = eval(compile(ast.Expression(last.value), "<page>", "eval"), known) if last is not None else None
     drawn = [plt.figure(number) for number in plt.get_fignums()]
-    said = out.getvalue()
+    text = out.getvalue()
     if value is not None and not drawn:
-        said += str(value)
+        text += str(value)
     plt.close("all")
-    return said.rstrip(), drawn
+    return text.rstrip(), drawn

@@ -172,8 +172,8 @@ def _join(m, wire, begin, end):
     for name in ("i", "o"):
         of = begin if name == "i" else end
         for member in getattr(wire, name).signature.members:
-            ours, its = getattr(getattr(wire, name), member), getattr(getattr(of, name), member)
-            m.d.comb += its.eq(ours) if name == "i" else ours.eq(its)
+            outer, inner = getattr(getattr(wire, name), member), getattr(getattr(of, name), member)
+            m.d.comb += inner.eq(outer) if name == "i" else outer.eq(inner)
     for part, taken, given in (
         (begin, ("end", "now", "delay", "sends"), ("check", "lost", "late")),
         (end, ("tick", "following", "take"), ("offers", "stamp", "more", "due")),

@@ -437,13 +437,13 @@ class Adapted(wiring.Component):
             m.d.comb += [entry.tick.eq(node.time.tick), self.dropped.eq(entry.dropped), self.lost.eq(exit_.lost)]
             adapted |= {"i", "o"}
         for name, member in node.signature.members.items():
-            mine, its = getattr(self, name), getattr(node, name)
+            outer, inner = getattr(self, name), getattr(node, name)
             if name in adapted:
                 continue
             if member.is_signature:
-                wiring.connect(m, wiring.flipped(mine), its)
+                wiring.connect(m, wiring.flipped(outer), inner)
             else:
-                m.d.comb += its.eq(mine) if member.flow == In else mine.eq(its)
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m
 
 

@@ -186,8 +186,8 @@ class Register:
             text += f" On write: {self.on_write}." if text.endswith(".") else f"; on write: {self.on_write}"
         for part in self.fields:
             place = f"bit {part.low}" if part.width == 1 else f"bits {part.low}-{part.low + part.width - 1}"
-            said = _with_unit(part.text, part.unit)
-            text += f"<br>{place}: `{part.name}`" + (f", {said}" if said else "")
+            meaning = _with_unit(part.text, part.unit)
+            text += f"<br>{place}: `{part.name}`" + (f", {meaning}" if meaning else "")
         return text
 
     def pack(self, value: int | Mapping[str, int]) -> int:

@@ -156,17 +156,17 @@ class Words:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A text of this form: stands in its type; ``said`` is what is said of another, with ``{given}``."""
+    """A text of this form: stands in its type; ``message`` is the error text for any other, with ``{given}``."""
 
     form: str
-    said: str
+    message: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._read, handler(source))
 
     def _read(self, given: str) -> str:
         if not re.fullmatch(self.form, given):
-            raise wrong(self.said.format(given=given))
+            raise wrong(self.message.format(given=given))
         return given
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -177,19 +177,19 @@ class Pattern:
 class Length:
     """The range of a list's length, as part of the list's type.
 
-    ``said`` is the text of the error for another length, with ``{count}``.
+    ``message`` is the text of the error for another length, with ``{count}``.
     """
 
     low: int
     high: int
-    said: str
+    message: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._read, handler(source))
 
     def _read(self, given: Any) -> Any:
         if isinstance(given, tuple) and not self.low <= len(given) <= self.high:
-            raise wrong(self.said.format(count=len(given)))
+            raise wrong(self.message.format(count=len(given)))
         return given
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -298,11 +298,11 @@ class Settings(BaseModel):
                 each["type"] == "extra_forbidden" for each in found
             ):  # misspelt: that is said, and not what is missing
                 found = [each for each in found if each["type"] != "missing"]
-            said = [cls._said(each) for each in found]
-            raise ValidationError.from_exception_data(cls.__name__, said) from None
+            problems = [cls._reword(each) for each in found]
+            raise ValidationError.from_exception_data(cls.__name__, problems) from None
 
     @classmethod
-    def _said(cls, error: ErrorDetails) -> InitErrorDetails:
+    def _reword(cls, error: ErrorDetails) -> InitErrorDetails:
         """Return an error of this model, or one of a model in it, which is in words already."""
         what, place, given = error["msg"], error["loc"], error["input"]
         match error["type"]:

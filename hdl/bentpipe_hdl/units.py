@@ -240,7 +240,7 @@ class Quantity:
     or_zero : bool
         0 is in it too.
     beyond : str
-        What is said of a value out of it, with ``{given}``, ``{low}`` and ``{high}``.
+        Error text for a value out of range, with ``{given}``, ``{low}`` and ``{high}``.
     texts : str
         Pattern of the texts that a document may have (JSON Schema); "": only numbers.
     """

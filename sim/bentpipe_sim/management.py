@@ -66,13 +66,13 @@ def manage_path(paths: Sequence[VirtualPath]) -> None:
     given = _alike(path.what, path.settings.oam, back.settings.oam)
     if given is None:
         return
-    for one, its in ((path, given), (back, given.other_way())):
+    for one, settings in ((path, given), (back, given.other_way())):
         names = _switches(one)
         for k, hop in enumerate(one.hops, 1):
-            _change(hop, oam=replace(_point(one, its, names, k), path=True))
+            _change(hop, oam=replace(_point(one, settings, names, k), path=True))
         last = one.path[-1]
         assert isinstance(last, Switch)
-        point = _point(one, its, names, len(names) - 1).both(_point(one, its.other_way(), names[::-1], 0))
+        point = _point(one, settings, names, len(names) - 1).both(_point(one, settings.other_way(), names[::-1], 0))
         one.end = len(last.vcs)
         last.vcs.append(
             SwitchVc(

@@ -63,12 +63,12 @@ class Forked:
 @cache
 def _server(modules: tuple[str, ...]) -> socket.socket:
     """A process with these modules, which ends with this one."""
-    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, __file__, str(its.fileno()), *modules]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, __file__, str(theirs.fileno()), *modules]
     path = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PYTHONPATH": path}
-    server = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=environment)
-    its.close()
+    server = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment)
+    theirs.close()
     atexit.register(server.wait)
     atexit.register(ours.close)  # before that: it ends the server
     return ours

@@ -30,7 +30,7 @@ def open_page(chromium):
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "request", lambda asked: None if _own(asked.url, url, server) else wrong.append(f"asks for {asked.url}")

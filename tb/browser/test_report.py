@@ -229,8 +229,8 @@ def test_the_cursor_shows_mean_and_interval_of_a_sweep(open_page, reports):
     page = open_page(reports["sweep"].as_uri())
     box = figure(page, "aggregate-goodput").locator(".plot svg").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
-    said = figure(page, "aggregate-goodput").locator(".legend").text_content()
-    assert "reno48.70" in said and "reno, 95 % interval43.73 to 53.67" in said
+    message = figure(page, "aggregate-goodput").locator(".legend").text_content()
+    assert "reno48.70" in message and "reno, 95 % interval43.73 to 53.67" in message
 
 
 def test_a_sweep_leads_to_a_run_and_back(open_page, tmp_path):

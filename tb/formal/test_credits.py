@@ -60,7 +60,7 @@ def _credits(share):
 
     # In a clock the sender sends a cell, or a probe, or nothing; the switch a cell of its queue, a credit cell, or
     # nothing
-    sends = spec.value(spec.any(1, "may_send") & gate.arriving_may & data.room, "sends")
+    sends = spec.value(spec.any(1, "may_send") & gate.arriving_allowed & data.room, "sends")
     asks = spec.value(spec.any(1, "may_ask") & data.room & ~sends, "asks")
     leaves = spec.value(spec.any(1, "may_leave") & (queued != 0), "leaves")
     gives = spec.value(spec.any(1, "may_give") & credits.room & ~leaves, "gives")
@@ -72,17 +72,17 @@ def _credits(share):
         accepted.eq(accepted + (data.arrives & ~is_probe)),
         left.eq(left + leaves),
     ]
-    told = credits.arrives
+    update = credits.arrives
     spec.condition(
         "connected",
         time.tick,
         *(one == other for one, other in (
             (gate.clearing, 0), (back.clearing, 0),
-            (gate.arriving, 0), (gate.arriving_sent, sent), (gate.arriving_share, share), (gate.arrives, 1),
-            (gate.looks, told), (gate.tells, told), (gate.looked, 0), (gate.looked_sent, sent),
-            (gate.looked_share, share), (gate.count, credits.values[0][0]),
+            (gate.arriving_vc, 0), (gate.arriving_sent, sent), (gate.arriving_share, share), (gate.arriving_valid, 1),
+            (gate.lookup, update), (gate.update, update), (gate.lookup_vc, 0), (gate.lookup_sent, sent),
+            (gate.lookup_share, share), (gate.count, credits.values[0][0]),
             (back.probed, data.arrives & is_probe), (back.probed_vc, 0), (back.count, probe_count),
-            (back.accepted, accepted), (back.vc, 0), (back.departed, left), (back.leaves, leaves),
+            (back.accepted, accepted), (back.vc, 0), (back.departed, left), (back.departing_valid, leaves),
         )),
     )  # fmt: skip
 
@@ -100,7 +100,7 @@ def _credits(share):
         there = credits.count > k
         after(Mux(there, count, order[-1] + freed if order else freed), f"credit{k}")
         inside.append(there)
-    after(left + lost, "tells")
+    after(left + lost, "present")
     ahead = Const(0)
     for k, (kind, count) in enumerate(data.values):
         there = data.count > k

@@ -82,7 +82,7 @@ def _switch(*options):
         kept.append(probe.parts["port_clock"].due == soonest)
         soonest = earlier(soonest, oam.due)
         found = found | (oam.due != NEVER)
-        pulses += [node.tells, node.own, node.took]
+        pulses += [node.report_valid, node.report_own, node.report_consumed]
     due, busy = node.status.due, Const(0)
     if "copies" in options:  # while it is busy with them it is due at once
         due, busy = probe.parts["port_clock"].due, probe.parts["copier"].busy

@@ -32,8 +32,8 @@ def proof():
     m = spec.m
     states = [oam.states.read(vc) for vc in range(VCS)]
     point, activity = oam.points.read(VC), oam.activities.read(VC)
-    steps, ages, at, heard, from_vc, scans = (
-        probe[f"_look.{name}"] for name in ("steps", "ages", "at", "heard", "from_vc", "scans")
+    steps, ages, at, rx_event, from_vc, scans = (
+        probe[f"_look_up.{name}"] for name in ("steps", "ages", "at", "rx_event_r", "from_vc", "scans")
     )
     spec.condition("quiet", oam.clearing == 0, oam.last == VCS - 1)
     spec.condition(
@@ -48,7 +48,7 @@ def proof():
     state = states[VC]
     m.d.sync += [
         aged.eq(time.tick & steps & ages & (at == VC)),
-        touched.eq(set_up | (time.tick & heard & (from_vc == VC))),
+        touched.eq(set_up | (time.tick & rx_event & (from_vc == VC))),
         seen.eq(activity.seen != state.seen),
     ]
     counts = []

@@ -24,8 +24,8 @@ def _controller(width):
     m = spec.m
     if not slot.wide:
         spec.inputs.append(slot.commit)  # in any clock
-    busy, its_port, its_capacity, port = (
-        probe[f"elaborate.{name}"] for name in ("busy", "its_port", "its_capacity", "port")
+    busy, eval_port, eval_capacity, port = (
+        probe[f"elaborate.{name}"] for name in ("busy", "eval_port", "eval_capacity", "port")
     )
     restarts, rests, carried = (probe[f"elaborate.{name}"] for name in ("restarts", "rests", "carried"))
 
@@ -39,14 +39,14 @@ def _controller(width):
     constant += [floor <= ceiling for floor, ceiling in zip(node.floor, node.ceiling, strict=True)]
     for p in range(PORTS):
         floor, capacity, ceiling = node.floor[p], node.capacity[p], node.ceiling[p]
-        reactive, waits = node.reactive[p], restarts[p] | (busy & (its_port == p))
+        reactive, waits = node.reactive[p], restarts[p] | (busy & (eval_port == p))
         first = spec.ghost(1, f"first{p}")  # its first look has not ended
         with m.If(node.control_en & (node.control_port == p)):
             m.d.sync += first.eq(node.control[0])
-        with m.Elif(probe["elaborate.applies"] & (its_port == p)):
+        with m.Elif(probe["elaborate.applies"] & (eval_port == p)):
             m.d.sync += first.eq(0)
         within.append(~reactive | ((floor <= capacity) & (capacity <= ceiling)))
-        within.append(~(busy & (its_port == p)) | ((floor <= its_capacity) & (its_capacity <= ceiling)))
+        within.append(~(busy & (eval_port == p)) | ((floor <= eval_capacity) & (eval_capacity <= ceiling)))
         stalled.append(~reactive | (node.stalled[p] == (first | (capacity == 0))))
         stalled.append(~first | (reactive & waits))
         stalled.append(reactive | ~node.stalled[p])
@@ -95,7 +95,7 @@ def _controller(width):
     spec.condition("promised", strobe | ~node.serve, *(node.port < PORTS, node.control_port < PORTS))
     spec.condition("sends", ~(node.serve & node.stalled.bit_select(node.port, 1)))
     spec.condition("constant", *constant)
-    spec.condition("within", *within, its_port < PORTS)
+    spec.condition("within", *within, eval_port < PORTS)
     spec.condition("stalled", *stalled)
     spec.condition("exact", *exact)
     spec.condition("moved", node.capacity[0] == 5, node.capacity[1] == 7, node.floor[0] == 3, node.ceiling[1] == 7)

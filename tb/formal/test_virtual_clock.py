@@ -70,14 +70,14 @@ def _proof():
         count = _total(there[v] & (at[v] == p) for v in range(VCS))
         tree += [node.counts[p] == count, node.busy[p] == (count != 0)]
     spec.condition("trees", *tree)
-    mine, its = there[node.vc] & (at[node.vc] == node.port), Array(clocks)[node.vc]
+    is_here, clock = there[node.vc] & (at[node.vc] == node.port), Array(clocks)[node.vc]
     spec.condition(
         "served",
-        ~node.serve | mine,
+        ~node.serve | is_here,
         *(
             ~(node.serve & there[v] & (at[v] == node.port))
-            | (its - clocks[v])[:KEY_BITS][-1]
-            | ((its == clocks[v]) & (node.vc <= v))
+            | (clock - clocks[v])[:KEY_BITS][-1]
+            | ((clock == clocks[v]) & (node.vc <= v))
             for v in range(VCS)
         ),
     )

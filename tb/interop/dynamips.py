@@ -48,9 +48,9 @@ def bridge() -> None:
                     f"atm_bridge configure bridge ethernet atm 0 {VCI}",
                 ):
                     print(command, file=console, flush=True)
-                    said = console.readline()
-                    if not said.startswith("100-"):
-                        raise SystemExit(f"{command}: {said}")
+                    message = console.readline()
+                    if not message.startswith("100-"):
+                        raise SystemExit(f"{command}: {message}")
                 return
         except ConnectionRefusedError:
             time.sleep(0.05)

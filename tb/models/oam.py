@@ -6,7 +6,7 @@ from models.crc import crc10
 
 __all__ = ["FIELDS", "fields", "octets"]
 
-_SAID = {
+_CONTENT = {
     "ais": [("defect_type", 8), ("defect_location", 128), ("unused", 224)],
     "rdi": [("defect_type", 8), ("defect_location", 128), ("unused", 224)],
     "cc": [("unused", 360)],
@@ -17,7 +17,10 @@ _SAID = {
 
 _FUNCTIONS = {"ais": 0b0000, "rdi": 0b0001, "cc": 0b0100, "loopback": 0b1000}
 
-FIELDS = {name: [("oam_type", 4), ("function", 4), *said, ("reserved", 6), ("crc", 10)] for name, said in _SAID.items()}
+FIELDS = {
+    name: [("oam_type", 4), ("function", 4), *message, ("reserved", 6), ("crc", 10)]
+    for name, message in _CONTENT.items()
+}
 """For each function: its fields with their bits, in the order of transmission."""
 
 _DEFAULTS = {

@@ -99,10 +99,10 @@ class Drawn:
 
 def build(kind: str | Kind, seed: int | str, **how: Any) -> Drawn:
     """Draw a network; one that the network itself refuses is drawn again. ``how`` it is run: engine, threads, parts."""
-    its = KINDS[kind] if isinstance(kind, str) else kind
+    drawn_kind = KINDS[kind] if isinstance(kind, str) else kind
     name = f"{kind} {seed}" if isinstance(kind, str) else str(seed)
     for number in itertools.count():
-        made = _Maker(its, random.Random(f"{name} {number}"), how).make()
+        made = _Maker(drawn_kind, random.Random(f"{name} {number}"), how).make()
         if made is not None:
             return made
     raise AssertionError

@@ -68,8 +68,8 @@ def main() -> int:
             for how, found, expected, most in estimates(name, hurst, counts):
                 wrong = abs(found - expected) > most
                 outside += wrong
-                said = "  OUTSIDE" if wrong else ""
-                print(f"{name}, H {hurst}: {how}: {found:.4f} ({expected:.4g} within {most}){said}", flush=True)
+                message = "  OUTSIDE" if wrong else ""
+                print(f"{name}, H {hurst}: {how}: {found:.4f} ({expected:.4g} within {most}){message}", flush=True)
     print(f"{outside} outside")
     return int(outside > 0)
 

@@ -241,12 +241,12 @@ def main() -> int:
     for task in tasks:
         last = task()
         found.append(last)
-        point, said = last.point, "" if last.inside else "  OUTSIDE"
+        point, message = last.point, "" if last.inside else "  OUTSIDE"
         what = f"{point.queue}, load {point.load:g}, K {point.places}{', splitting' if last.rare else ''}"
         ends = f"{last.low:.4g} to {last.high:.4g}"
         if given.figures:  # of what there is by now
             draw(found, given.figures)
-        print(f"{what}: {point.exact:.5g} exactly, {last.mean:.5g} ({ends}){said}", flush=True)
+        print(f"{what}: {point.exact:.5g} exactly, {last.mean:.5g} ({ends}){message}", flush=True)
     inside = sum(each.inside for each in found)
     print(f"{inside} of {len(found)} inside of their 95 % intervals")
     return int(inside < SHARE_INSIDE * len(found))

@@ -36,10 +36,10 @@ def main() -> int:
             for row in run_experiment(experiment).summary["theory"] if experiment.theory else ():
                 figures += 1
                 missed += not row["holds"]
-                said = "" if row["holds"] else "  OUTSIDE"
+                message = "" if row["holds"] else "  OUTSIDE"
                 print(
                     f"{name}, seed {seed}: {row['quantity']}: {row['predicted']:.5g} in theory, "
-                    f"{row['ours']:.5g} ± {row['half']:.2g} {row['unit']}{said}"
+                    f"{row['ours']:.5g} ± {row['half']:.2g} {row['unit']}{message}"
                 )
     print(f"{missed} of {figures} outside, {allowed(figures)} allowed")
     return int(missed > allowed(figures))

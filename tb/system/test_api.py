@@ -130,5 +130,5 @@ def test_what_is_heavy_is_imported_when_it_is_used():
         "assert bentpipe.cli.main([]) == 2 and bentpipe.cli.main(['list']) == 0\n"
         "print({'pandas', 'dask', 'distributed', 'pyarrow', 'matplotlib'} & {*sys.modules})"
     )
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert said.splitlines()[-1] == "set()"
+    expected_text = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert expected_text.splitlines()[-1] == "set()"

@@ -117,13 +117,13 @@ def test_frames_of_udp_ends_pass_in_real_time_and_again_offline(
     station, folder = Station(enough=20), tmp_path / "run"
     station.start()
     assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--record", "--out", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert "20 ms of the delay of satellite are used as slack" in said
-    assert "packets in" in said.splitlines()[-2]
+    message = capsys.readouterr().out
+    assert "20 ms of the delay of satellite are used as slack" in message
+    assert "packets in" in message.splitlines()[-2]
     assert station.got and set(station.got) == {FRAME}
     result = json.loads((folder / "result.json").read_text())
     a, b = result["attached"]["ends"]
-    assert result["status"] == "done" and result["attached"]["verdict"] in said
+    assert result["status"] == "done" and result["attached"]["verdict"] in message
     page = (folder / "report.html").read_text()
     assert result["attached"]["verdict"] in page and 'id="real-hosts"' in page and '"packets-beyond"' in page
     assert {file.name for file in folder.glob("lateness.*")} == {"lateness.svg", "lateness.png"}
@@ -201,7 +201,7 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     and changes nothing. The folder's path is longer than that of a socket may be."""
     station, folder = Station(), tmp_path / ("a folder with a long name " * 5)
     changes = ["satellite.outage=true", "satellite.outage=false", "satellite.ber=1e-5", "satellite.rate=DS-3"]
-    said: list[str] = []
+    message: list[str] = []
 
     def change() -> None:
         while not station.got:
@@ -209,9 +209,9 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
         for setting in ("satellite.rate=12", "satellite.colour=red", "satellite.order=merged", *changes):
             try:
                 ask(folder, [setting])
-                said.append("")
+                message.append("")
             except BentpipeError as error:
-                said.append(str(error))
+                message.append(str(error))
         station.end()
 
     station.start()
@@ -224,8 +224,8 @@ def test_settings_change_while_it_goes_on_and_do_so_again(tmp_path: Path, capsys
     assert rates["at_s"] == result["attached"]["changed"][-1]["at_ps"] / 1e12
     assert rates["ports"][line["ends"][0]["switch"]][line["ends"][0]["port"]] == 40_704_000
     parts = "12 is out of range 143 b/s", "unknown key", "can't be changed"
-    assert all(part in one for part, one in zip(parts, said, strict=False)) and said[3:] == [""] * len(changes)
-    assert all(one.startswith("network.lines.satellite") for one in said[1:3])
+    assert all(part in one for part, one in zip(parts, message, strict=False)) and message[3:] == [""] * len(changes)
+    assert all(one.startswith("network.lines.satellite") for one in message[1:3])
     assert main(["replay", str(folder)]) == 0
     assert "The same cells at the same ticks" in capsys.readouterr().out
 
@@ -397,14 +397,14 @@ def test_an_interface_has_its_offloads_again() -> None:
 
 @rights
 @pytest.mark.parametrize(
-    ("a", "said"),
+    ("a", "message"),
     [
         ("tap:lo", "there is an interface lo already"),
         ("if:none0", "interface none0: No such device"),
         ("ns:taken", "the network namespace taken already exists; give another name, or: ip netns del taken"),
     ],
 )
-def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> None:
+def test_what_cant_be_an_end_is_a_line(a: str, message: str, tmp_path: Path) -> None:
     flags = ["-m"] if os.geteuid() == 0 else ["-r", "-m"]
     script = 'mount -t tmpfs none /run && mkdir /run/netns && touch /run/netns/taken && exec "$@"'
     command = [sys.executable, "-m", "bentpipe", "attach", "acts-1flow", "--a", a, "--b", "udp:1-2"]
@@ -415,19 +415,19 @@ def test_what_cant_be_an_end_is_a_line(a: str, said: str, tmp_path: Path) -> Non
         env=ENVIRONMENT,
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
-    ("a", "said"), [("udp:7", "expected LOCAL-REMOTE"), ("udp:99999-1", "with a port of 1 to 65535")]
+    ("a", "message"), [("udp:7", "expected LOCAL-REMOTE"), ("udp:99999-1", "with a port of 1 to 65535")]
 )
 def test_an_end_that_makes_no_sense_is_a_line(
-    a: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    a: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["attach", "acts-1flow", "--a", a, "--b", "udp:1-2", "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
@@ -556,8 +556,8 @@ def test_a_program_speaks_with_a_session(tmp_path: Path, capsys: pytest.CaptureF
     result = json.loads((folder / "result.json").read_text())
     assert [event["source"] for event in result["events"]] == ["set", "reset", "set"]
     assert main(["replay", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert "satellite.ber = 0.001" in said and "The same cells at the same ticks" in said
+    message = capsys.readouterr().out
+    assert "satellite.ber = 0.001" in message and "The same cells at the same ticks" in message
 
 
 def _speak(folder: Path, found: dict[str, Any]) -> None:
@@ -629,5 +629,5 @@ def test_lines_of_json_go_where_they_are_wanted(tmp_path: Path, capsys: pytest.C
     assert main([*arguments, "--out", str(tmp_path / "run")]) == 0
     station.over = True
     assert [json.loads(line)["kind"] for line in lines.read_text().splitlines()] == ["begin", "now", "end"]
-    said = capsys.readouterr().out
-    assert "Attached; Ctrl-C ends it." in said and "{" not in said
+    message = capsys.readouterr().out
+    assert "Attached; Ctrl-C ends it." in message and "{" not in message

@@ -50,8 +50,8 @@ def test_runs_of_a_capsule_are_reproduced(capsule, capsys, monkeypatch, tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bentpipe.experiment.document.catalogue._CATALOGUE", tmp_path)
     assert main(["reproduce", str(capsule / "made.zip")]) == 0
-    said = capsys.readouterr().out
-    assert said.count(": reproduced") == 3 and "3 of 3 runs are reproduced." in said
+    message = capsys.readouterr().out
+    assert message.count(": reproduced") == 3 and "3 of 3 runs are reproduced." in message
 
 
 def changed(capsule, tmp_path, name, change, again=True):
@@ -74,10 +74,10 @@ def test_a_tampered_file_is_named(capsule, tmp_path, capsys):
     (made / "more.txt").touch()
     (made / "published.json").unlink()
     assert main(["reproduce", str(made)]) == 1
-    said = capsys.readouterr().err
-    assert "was tampered with: " in said
+    message = capsys.readouterr().err
+    assert "was tampered with: " in message
     for each in ("-netspec-100.toml was changed", "published.json is missing", "more.txt was added"):
-        assert each in said
+        assert each in message
 
 
 def test_figures_that_differ_are_told_with_how_much(capsule, tmp_path, capsys):
@@ -88,9 +88,9 @@ def test_figures_that_differ_are_told_with_how_much(capsule, tmp_path, capsys):
 
     made = changed(capsule, tmp_path, "results/*-netspec-100/result.json", more)
     assert main(["reproduce", str(made), "--only", "netspec-100"]) == 1
-    said = capsys.readouterr().out
-    assert "-netspec-100: differs by up to 100 % in 1 of" in said and "metrics.aggregate_goodput" in said
-    assert "0 of 1 runs are reproduced." in said
+    message = capsys.readouterr().out
+    assert "-netspec-100: differs by up to 100 % in 1 of" in message and "metrics.aggregate_goodput" in message
+    assert "0 of 1 runs are reproduced." in message
 
 
 def test_what_cannot_be_done_here_is_not_comparable(capsule, tmp_path, capsys):
@@ -100,7 +100,7 @@ def test_what_cannot_be_done_here_is_not_comparable(capsule, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["capsule", "nowhere"], "nowhere: no such folder of runs"),
         (["capsule", "catalogue"], "has no run of the catalogue"),
@@ -109,11 +109,11 @@ def test_what_cannot_be_done_here_is_not_comparable(capsule, tmp_path, capsys):
         (["reproduce", "."], "can't be read"),
     ],
 )
-def test_wrong_uses_of_capsules(words, said, tmp_path, monkeypatch, capsys):
+def test_wrong_uses_of_capsules(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.zip").write_text("no zip")
     assert main(words) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_capsule_is_not_written_over_another(capsule, capsys):

@@ -136,7 +136,7 @@ def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["fly"], "bentpipe: there is no command fly; see bentpipe --help"),
         (["rnu"], "bentpipe: there is no command rnu; did you mean run?"),
@@ -151,9 +151,9 @@ def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
         (["rtl", "switch", "--ports", "4", "--shape", "ports=5"], "--shape: given twice: ports=4,ports=5"),
     ],
 )
-def test_a_command_line_that_makes_no_sense(capsys, arguments, said):
+def test_a_command_line_that_makes_no_sense(capsys, arguments, expected_text):
     assert main(arguments) == 2
-    assert said in one_line(capsys.readouterr().err)
+    assert expected_text in one_line(capsys.readouterr().err)
 
 
 def test_without_a_command_there_is_help(capsys):
@@ -428,7 +428,7 @@ def test_a_run_without_plots_imports_neither_pandas_nor_matplotlib(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected_text"),
     [
         ("run", "130 interrupted (SIGTERM: 143, SIGHUP: 129). Completed work is kept."),
         ("attach", "0 also after Ctrl-C, SIGTERM or SIGHUP."),
@@ -436,9 +436,9 @@ def test_a_run_without_plots_imports_neither_pandas_nor_matplotlib(tmp_path):
         ("serve", "0 also after Ctrl-C or SIGTERM."),
     ],
 )
-def test_each_command_tells_its_exit_codes(command, said, capsys):
+def test_each_command_tells_its_exit_codes(command, expected_text, capsys):
     assert main([command, "--help"]) == 0
-    assert " ".join(capsys.readouterr().out.split()).endswith(f"2 usage error, {said}")
+    assert " ".join(capsys.readouterr().out.split()).endswith(f"2 usage error, {expected_text}")
 
 
 PAGES = [*sorted((Path(__file__).parents[2] / "docs").glob("*.md")), Path(__file__).parents[2] / "README.md"]
@@ -485,7 +485,7 @@ def test_registers_are_listed_in_three_forms(capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["nix"], "no kind of node is called 'nix'; there are nic, switch, link, sonet"),
         (["switch", "--shape", "depth=1"], "the shape of a switch has no 'depth'; it has vcs, cells, ports"),
@@ -499,6 +499,6 @@ def test_registers_are_listed_in_three_forms(capsys):
         (["sonet", "--shape", "sts=48"], "sts must be 3 or 12, not 48"),
     ],
 )
-def test_wrong_registers_are_one_line(capsys, arguments, said):
+def test_wrong_registers_are_one_line(capsys, arguments, expected_text):
     assert main(["registers", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert expected_text in capsys.readouterr().err

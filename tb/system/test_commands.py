@@ -35,7 +35,7 @@ def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["there.toml"], "already exists; give another name, or --force to replace it"),
         (["study.txt"], "the name of an experiment's file ends in .toml"),
@@ -43,11 +43,11 @@ def test_what_a_new_file_offers_is_valid_once_it_is_uncommented(tmp_path):
         (["no/such/folder/new.toml"], "cannot be written: No such file or directory"),
     ],
 )
-def test_a_file_that_cant_be_begun_is_a_line(arguments, said, tmp_path, monkeypatch, capsys):
+def test_a_file_that_cant_be_begun_is_a_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.toml").write_text("# mine\n")
     assert main(["new", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["there.toml"]
     assert (tmp_path / "there.toml").read_text() == "# mine\n"
 
@@ -135,7 +135,7 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
     assert "input [31:0] i_word" not in file.read_text()
     assert "i_port" not in text and "[-1:0]" not in text
     capsys.readouterr()
-    for arguments, said in (
+    for arguments, message in (
         (["link", "-o", str(tmp_path / "none" / "x.v")], "x.v: cannot be written: No such file or directory"),
         (["hub"], "no core is called 'hub'; there are nic, switch,"),
         ([], "name a core, or --list"),
@@ -156,7 +156,7 @@ def test_a_node_is_written_as_verilog_of_its_shape(tmp_path, capsys):
         (["switch", "--shape", "ports=0"], "ports must be"),
     ):
         assert main(["rtl", *arguments]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_a_sonet_line_is_written_with_its_only_width(monkeypatch, capsys):

@@ -147,11 +147,11 @@ def test_models_of_a_file_go_through_runs_sweeps_and_resumption(folder):
     model = folder / "timid.py"
     text = model.read_text()
     model.write_text(text + "# another one\n")
-    ((code, _, said),) = commands(folder, ["resume", "broken"])
-    assert code == 2 and "was made with another plugin timid" in said and said.count("\n") == 1
+    ((code, _, message),) = commands(folder, ["resume", "broken"])
+    assert code == 2 and "was made with another plugin timid" in message and message.count("\n") == 1
     model.write_text(text)
-    ((code, _, said),) = commands(folder, ["resume", "broken"])
-    assert (code, said) == (0, "")
+    ((code, _, message),) = commands(folder, ["resume", "broken"])
+    assert (code, message) == (0, "")
     read = [
         json.loads(path.read_text()) for path in (*(folder / n / "result.json" for n in ("whole", "broken")), seed_1)
     ]
@@ -210,8 +210,8 @@ def test_a_plugin_with_a_fault_is_one_line(name, tmp_path, capsys, monkeypatch):
     Path("my.py").write_text(text)
     Path("own.toml").write_text('[plugins]\nmy = "my.py"\n' + EXPERIMENT)
     assert main(["check", "own.toml"]) == 2
-    (said,) = capsys.readouterr().out.splitlines()
-    assert said == f"own.toml:2: plugins.my: {line}"
+    (message,) = capsys.readouterr().out.splitlines()
+    assert message == f"own.toml:2: plugins.my: {line}"
     assert main(["help", "apps", "--plugin", "my.py"]) == 2
     assert capsys.readouterr().err == f"bentpipe: {line}\n"
 
@@ -235,7 +235,7 @@ OPTIONS = (Mine(),)
 
 
 @pytest.mark.parametrize(
-    ("addr", "more", "said"),
+    ("addr", "more", "message"),
     [
         ("0x0110", "", "register mine at 0x0110 overlaps queue_limit"),
         ("0x0800", "class T(Settings):\n  rate_bps: int = Field(default=1, description='x')\nMine.port_settings = T",
@@ -244,17 +244,17 @@ OPTIONS = (Mine(),)
          "the key 'mine' has no default, and files without it must stay valid"),
     ],
 )  # fmt: skip
-def test_an_option_that_collides_with_another_is_one_line(addr, more, said, tmp_path, capsys):
+def test_an_option_that_collides_with_another_is_one_line(addr, more, message, tmp_path, capsys):
     (tmp_path / "my.py").write_text(OPTION.format(addr=addr, more=more))
     assert main(["help", "apps", "--plugin", str(tmp_path / "my.py")]) == 2
-    assert capsys.readouterr().err == f"bentpipe: {tmp_path}/my.py: option 'mine': {said}\n"
+    assert capsys.readouterr().err == f"bentpipe: {tmp_path}/my.py: option 'mine': {message}\n"
 
 
 def test_a_file_that_is_no_plugin_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("own.toml").write_text(EXPERIMENT)
-    for what, said in (("my.py", "my.py: no such file"), ("own.toml", "own.toml: is no Python file")):
+    for what, message in (("my.py", "my.py: no such file"), ("own.toml", "own.toml: is no Python file")):
         assert main(["check", "own.toml", "--plugin", what]) == 2
-        assert capsys.readouterr().err == f"bentpipe: {said}, so it is no plugin\n"
+        assert capsys.readouterr().err == f"bentpipe: {message}, so it is no plugin\n"
     assert main(["new", "--plugin", "growth", "Not-A-Name"]) == 2
     assert "the name of a model has small letters" in capsys.readouterr().err

@@ -15,7 +15,7 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
     assert main(["run", "lan-1flow", "--duration", "2 ms", "--no-plots", "--pcap", "cells:lan", "--out", "run"]) == 0
     capsys.readouterr()
     assert main(["wave", "run", "--node", "lan.out", "--at", "0 s", "--for", "0.6 ms", "-o", "of-run.vcd"]) == 0
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     one = (tmp_path / "of-run.vcd").read_bytes()
     first, last = (int(tick) for tick in re.search(rb"ticks (\d+) to (\d+)", one).groups())
     came = 0
@@ -24,13 +24,13 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
             (time,) = struct.unpack("<Q", record.octets[:8])
             came += first <= round(time / 2**32 * TICKS_A_SECOND) <= last and not record.octets[9] & 1
     assert came > 15
-    assert f"; {came} cells came, " in said
+    assert f"; {came} cells came, " in message
     assert main(["wave", "lan-1flow", "--node", "lan.out", "--at", "0 s", "--for", "0.6 ms", "-o", "of-name.vcd"]) == 0
     assert (tmp_path / "of-name.vcd").read_bytes() == one
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--id", "lan-1flow", "--node", "lan.ou", "--at", "1s"],
@@ -54,12 +54,12 @@ def test_a_wave_of_a_run_has_its_cells(tmp_path, monkeypatch, capsys):
         (["lan-1flow", "--node", "lan.out", "--at", "59s", "--set", "flow.0.size=1000"], "its flows end at"),
     ],
 )
-def test_a_wave_that_cant_be_is_a_line(arguments, said, tmp_path, monkeypatch, capsys):
+def test_a_wave_that_cant_be_is_a_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.vcd").write_text("mine")
     (tmp_path / "empty").mkdir()
     assert main(["wave", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "there.vcd"]
     assert (tmp_path / "there.vcd").read_text() == "mine"
 

@@ -64,8 +64,8 @@ def words(command):
 def test_a_command_is_one_that_is_understood(command):
     given = vars(parse(words(command)))
     names = [given.get("name"), given.get("base"), *(given.get("experiments") or ())]
-    said = [name for name in names if isinstance(name, str) and re.fullmatch(r"[a-z][\w-]*", name)]
-    assert not {*said} - {*catalogue()}
+    message = [name for name in names if isinstance(name, str) and re.fullmatch(r"[a-z][\w-]*", name)]
+    assert not {*message} - {*catalogue()}
 
 
 def all_options(made):

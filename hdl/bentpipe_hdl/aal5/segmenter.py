@@ -49,9 +49,9 @@ class Segmenter(wiring.Component):
         The octets, as for :class:`~..nic.nic.Nic`.
     header_index, header, header_en : In
         Writes the table of the VCs' headers.
-    spoke, message, sent : In, In, Out
-        With ``messages``: an RM cell of the VC goes out with this message; its cells sent so far, in the same clock
-        (wide), from clock 3 on (narrow).
+    message_send, message, sent : In, In, Out
+        With ``messages``: the VC sends an RM cell with this message; its cells sent so far, in the same clock (wide),
+        from clock 3 on (narrow).
     single, pti : In
         With ``singles``: what happens to the VC is about a single cell, and no PDU; the PTI of the one that is sent.
     done_single : Out
@@ -76,14 +76,14 @@ class Segmenter(wiring.Component):
         self._slot, self._tables, self.vcs, self._messages, self._singles = slot, tables, vcs, messages, singles
         self._inserts = inserts
         vc = range(vcs)
-        spoken = {"spoke": In(1), "message": In(Message), "sent": Out(32)}
+        message_ports = {"message_send": In(1), "message": In(Message), "sent": Out(32)}
         alone = {"single": In(1), "pti": In(3), "done_single": Out(1)}
         host = {"block": In(384)} if width == WIDE else {"word": In(32), "word_next": Out(1)}
         other = {"insert_block": In(384)} if width == WIDE else {"insert_word": In(32), "insert_next": Out(1)}
         super().__init__(
             {
                 **({"insert": In(1), **other} if inserts else {}),
-                **(spoken if messages else {}),
+                **(message_ports if messages else {}),
                 **(alone if singles else {}),
                 "time": In(TimeSignature()),
                 "o": Out(CellSignature(width)),
@@ -159,13 +159,13 @@ class Segmenter(wiring.Component):
             out_header.eq(header),
             out_header.pti.eq(ends if single is None else Mux(single, pti, ends)),
         ]
-        speaking = None
+        message_start = None
         if self._messages:
-            speaking = Signal()
-            with m.If(slot.commit), m.If(self.spoke):
-                m.d.comb += speaking.eq(1)
+            message_start = Signal()
+            with m.If(slot.commit), m.If(self.message_send):
+                m.d.comb += message_start.eq(1)
             m.d.comb += self.sent.eq(sent)
-        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, ends, out_header, speaking, single)
+        (self._wide if slot.wide else self._narrow)(m, slot, sending, job, ends, out_header, message_start, single)
         return m
 
     def _alone(self):
@@ -192,7 +192,7 @@ class Segmenter(wiring.Component):
             m.d.sync += [single.eq(alone), pti.eq(pti_now)]
         return single, pti
 
-    def _wide(self, m, slot, sending, job, last, header, speaking, single):
+    def _wide(self, m, slot, sending, job, last, header, message_start, single):
         """Make one cell a clock.
 
         The CRC of the last cell covers 44 octets: they are moved up by four, behind zeros.
@@ -228,14 +228,14 @@ class Segmenter(wiring.Component):
             with m.If(last):
                 m.d.sync += self.o.payload[352:].eq(swapped(~after))
         if self._messages:
-            with m.If(speaking):
+            with m.If(message_start):
                 m.d.sync += [
                     self.o.valid.eq(1),
                     self.o.header.eq(_resource_management(header)),
                     self.o.payload.eq(payload_of(self.message)),
                 ]
 
-    def _narrow(self, m, slot, sending, job, last, header, speaking, single):
+    def _narrow(self, m, slot, sending, job, last, header, message_start, single):
         """Send 13 words in the tick after the decision, with four octets of the CRC a clock.
 
         Values that were read of the VC stay in its registers until then.
@@ -307,8 +307,8 @@ class Segmenter(wiring.Component):
             ]
             with of_pdu():
                 m.d.sync += [crc.eq(crc32_word(crc, word)), keep.eq(count == 1)]
-        speaks = self._speak(m, header, speaking) if self._messages else Const(0)
-        m.d.comb += self.busy.eq(chosen | (count != 0) | keep | speaks)
+        message_busy = self._send_message(m, header, message_start) if self._messages else Const(0)
+        m.d.comb += self.busy.eq(chosen | (count != 0) | keep | message_busy)
 
     def _insert(self, m, slot, sending, starts, count):
         """Return the words of the departing cell, and whether they are made elsewhere."""
@@ -321,26 +321,26 @@ class Segmenter(wiring.Component):
         m.d.comb += self.insert_next.eq((count != 0) & inserting)
         return Mux(inserting, self.insert_word, self.word), inserting
 
-    def _speak(self, m, header, speaking):
+    def _send_message(self, m, header, message_start):
         """Send the twelve words of a message in the tick after that in which it is chosen; return whether they are
         under way.
 
         The next message may be chosen before the last word is out.
         """
-        chosen, message, said, left = Signal(), Signal(Message), Signal(Message), Signal(4)
-        words = words_of(m, said)
+        chosen, message, message_r, left = Signal(), Signal(Message), Signal(Message), Signal(4)
+        words = words_of(m, message_r)
         with m.If(self.time.tick & chosen):
             m.d.sync += [
                 self.o.valid.eq(1),
                 self.o.soc.eq(1),
                 self.o.word.eq(_resource_management(header)),
-                said.eq(message),
+                message_r.eq(message),
                 left.eq(12),
                 chosen.eq(0),
             ]
         with m.Elif(left != 0):
             m.d.sync += [self.o.valid.eq(1), self.o.word.eq(words[12 - left]), left.eq(left - 1)]
-        with m.If(speaking):
+        with m.If(message_start):
             m.d.sync += [chosen.eq(1), message.eq(self.message)]
         return chosen | (left != 0)
 

@@ -169,13 +169,13 @@ def _ports(component: Any, documented: Iterable[Any]) -> Iterator[Port]:
                 yield Port(f"{first}_*", "", 0, meaning or _sections(type(signature))[""].split("\n\n")[0])
             meaning = _meanings(type(signature)).get(str(path[1]), "")
         if width:
-            name, said = "_".join(map(str, path)), meaning
-            if said and said == last:
-                said = f"As of ``{shown}``."
+            name, text = "_".join(map(str, path)), meaning
+            if text and text == last:
+                text = f"As of ``{shown}``."
             else:
                 last, shown = meaning, name
             flow = "input" if member.flow is In else "output"
-            yield Port(name, flow, width, " ".join(filter(None, [said, _of_shape(member.shape)])))
+            yield Port(name, flow, width, " ".join(filter(None, [text, _of_shape(member.shape)])))
 
 
 def guide(name: str, component: Any, parameters: Iterable[str] = ()) -> Guide:

@@ -74,11 +74,11 @@ class MessageReceiver(wiring.Component):
     Members
     -------
     i : In(CellSignature)
-    takes : In
+    capture : In
         With the commit: the tick's cell is such a cell for this node.
-    there, good, message : Out
-        In the next tick: one came; its CRC-10 holds and it is of this protocol; what it says. Narrow: ``there`` from
-        clock 0 on, the others from clock 2 on, to the commit.
+    valid, good, message : Out
+        In the next tick: a cell was captured; its CRC-10 holds and it is of this protocol; its content. Narrow:
+        ``valid`` from clock 0 on, the others from clock 2 on, to the commit.
     """
 
     def __init__(self, slot, *, width, ports):
@@ -86,8 +86,8 @@ class MessageReceiver(wiring.Component):
         super().__init__(
             {
                 "i": In(CellSignature(width, ports)),
-                "takes": In(1),
-                "there": Out(1),
+                "capture": In(1),
+                "valid": Out(1),
                 "good": Out(1),
                 "message": Out(Message),
             }
@@ -96,15 +96,15 @@ class MessageReceiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
-        slot.with_commit(self.takes)
+        slot.with_commit(self.capture)
         with m.If(slot.commit):
-            m.d.sync += self.there.eq(self.takes)
+            m.d.sync += self.valid.eq(self.capture)
         (self._wide if slot.wide else self._narrow)(m, slot)
         return m
 
     def _wide(self, m, slot):
         payload = self.i.payload
-        with m.If(self.takes):
+        with m.If(self.capture):
             m.d.sync += [
                 self.good.eq(crc10_holds(payload) & _ours(payload[:32])),
                 self.message.probe.eq(payload[8]),

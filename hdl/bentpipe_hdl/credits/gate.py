@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..tick_schedule import TickSchedule
 from .cells import COUNT_BITS
 
-__all__ = ["CreditGate", "believed", "may_send"]
+__all__ = ["CreditGate", "is_plausible", "may_send"]
 
 
 def may_send(sent, freed, share, count_bits=COUNT_BITS):
@@ -16,7 +16,7 @@ def may_send(sent, freed, share, count_bits=COUNT_BITS):
     return (share == 0) | ((sent - freed)[:count_bits] < share)
 
 
-def believed(count, freed, sent, count_bits=COUNT_BITS):
+def is_plausible(count, freed, sent, count_bits=COUNT_BITS):
     """Return whether a count of freed cells is between the previous count and the number of cells sent.
 
     Any other count is from before a reset, or belongs to misrouted cells of another VC.
@@ -35,24 +35,24 @@ class CreditGate(wiring.Component):
     slot : TickSchedule
     vcs : int
     at : (int, int, int)
-        Narrow: the clocks in which ``looked``, ``departing`` and ``arriving`` are taken.
+        Narrow: the clocks in which ``lookup_vc``, ``departing_vc`` and ``arriving_vc`` are valid.
     count_bits : int
 
     Members
     -------
-    looks, looked, looked_sent, looked_share : In
-        A VC is updated or visited (wide: while ``looks`` is low, the values below are 0); the VC; its cells sent; its
-        share. Narrow: the latter two are valid two clocks after the VC was taken, as for the other two VCs. The
-        decision is valid a clock or two later.
-    tells, count : In
-        A count of freed cells of the looked VC has arrived; the count.
-    looked_may, outstanding : Out
-        The looked VC may send, after the update; not all of its cells are freed.
-    departing, departing_sent, departing_share, departing_may : In, In, In, Out
+    lookup, lookup_vc, lookup_sent, lookup_share : In
+        A VC is updated or audited; the VC; its cells sent; its share. Wide: while ``lookup`` is low, the outputs for
+        this VC are 0. Narrow: the latter two are valid two clocks after the VC, as for the other two VCs. The decision
+        is valid a clock or two later.
+    update, count : In
+        A count of freed cells of ``lookup_vc`` has arrived; the count.
+    lookup_allowed, outstanding : Out
+        ``lookup_vc`` may send, after the update; not all of its cells are freed.
+    departing_vc, departing_sent, departing_share, departing_allowed : In, In, In, Out
         The VC of the departing cell, its values, and whether it may send another cell after this one.
-    arriving, arriving_sent, arriving_share, arriving_may : In, In, In, Out
+    arriving_vc, arriving_sent, arriving_share, arriving_allowed : In, In, In, Out
         The VC of the arriving cell, its values, and whether it may send a cell.
-    leaves, arrives : In
+    departing_valid, arriving_valid : In
         Wide: the decisions for the departing and the arriving VC are used.
     clearing, clear : In
     freed_of, freed : In, Out
@@ -62,18 +62,23 @@ class CreditGate(wiring.Component):
     def __init__(self, slot: TickSchedule, *, vcs: int, at: tuple[int, int, int], count_bits: int = COUNT_BITS):
         self._slot, self._vcs, self._at, self._count_bits = slot, vcs, at, count_bits
         vc, count = range(vcs), count_bits
-        asked = {}
-        for name in ("looked", "departing", "arriving"):
-            asked |= {name: In(vc), f"{name}_sent": In(count), f"{name}_share": In(16), f"{name}_may": Out(1)}
+        rows = {}
+        for name in ("lookup", "departing", "arriving"):
+            rows |= {
+                f"{name}_vc": In(vc),
+                f"{name}_sent": In(count),
+                f"{name}_share": In(16),
+                f"{name}_allowed": Out(1),
+            }
         super().__init__(
             {
-                **asked,
-                "looks": In(1),
-                "tells": In(1),
+                **rows,
+                "lookup": In(1),
+                "update": In(1),
                 "count": In(count),
                 "outstanding": Out(1),
-                "leaves": In(1),
-                "arrives": In(1),
+                "departing_valid": In(1),
+                "arriving_valid": In(1),
                 "clearing": In(1),
                 "clear": In(vc),
                 "freed_of": In(vc),
@@ -86,29 +91,31 @@ class CreditGate(wiring.Component):
         slot, bits = self._slot.within(m), self._count_bits
         self.store = store = slot.store("freed", bits, self._vcs, block=True)
         m.d.comb += self.freed.eq(store.peek(self.freed_of))
-        now, takes = Signal(bits), Signal()
-        with slot.gate_when(self.looks):
-            before = store.read(self.looked, at=self._at[0], to="looked_freed")
+        new_freed, updated = Signal(bits), Signal()
+        with slot.gate_when(self.lookup):
+            old_freed = store.read(self.lookup_vc, at=self._at[0], to="lookup_freed")
             m.d.comb += [
-                takes.eq(slot.pipe(self.tells & believed(self.count, before, self.looked_sent, bits), "takes_held")),
-                now.eq(Mux(takes, self.count, before)),
-                self.looked_may.eq(
-                    slot.pipe(may_send(self.looked_sent, now, self.looked_share, bits), "looked_may_held")
+                updated.eq(
+                    slot.pipe(self.update & is_plausible(self.count, old_freed, self.lookup_sent, bits), "updated_held")
                 ),
-                self.outstanding.eq((self.looked_share != 0) & (self.looked_sent != now)),
+                new_freed.eq(Mux(updated, self.count, old_freed)),
+                self.lookup_allowed.eq(
+                    slot.pipe(may_send(self.lookup_sent, new_freed, self.lookup_share, bits), "lookup_allowed_held")
+                ),
+                self.outstanding.eq((self.lookup_share != 0) & (self.lookup_sent != new_freed)),
             ]
-        commits = Signal()
-        with m.If(slot.commit), m.If(takes):
-            m.d.comb += commits.eq(1)
-        store.write(self.looked, self.count, commits, clear=(self.clearing, self.clear, 0))
-        for name, at, wanted, more in (
-            ("departing", self._at[1], self.leaves, 1),
-            ("arriving", self._at[2], self.arrives, 0),
+        write_en = Signal()
+        with m.If(slot.commit), m.If(updated):
+            m.d.comb += write_en.eq(1)
+        store.write(self.lookup_vc, self.count, write_en, clear=(self.clearing, self.clear, 0))
+        for name, at, valid, next_cells in (
+            ("departing", self._at[1], self.departing_valid, 1),
+            ("arriving", self._at[2], self.arriving_valid, 0),
         ):
-            vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("", "_sent", "_share"))
-            with slot.gate_when(wanted):
-                kept = store.read(vc, at=at, to=f"{name}_freed")
-                told = slot.pipe(takes & (self.looked == vc), f"{name}_told")
-                may = may_send(sent + more, Mux(told, self.count, kept), share, bits)
-                m.d.comb += getattr(self, f"{name}_may").eq(slot.pipe(may, f"{name}_may_held"))
+            vc, sent, share = (getattr(self, f"{name}{suffix}") for suffix in ("_vc", "_sent", "_share"))
+            with slot.gate_when(valid):
+                stored = store.read(vc, at=at, to=f"{name}_freed")
+                same_vc = slot.pipe(updated & (self.lookup_vc == vc), f"{name}_same_vc")
+                allowed = may_send(sent + next_cells, Mux(same_vc, self.count, stored), share, bits)
+                m.d.comb += getattr(self, f"{name}_allowed").eq(slot.pipe(allowed, f"{name}_allowed_held"))
         return m

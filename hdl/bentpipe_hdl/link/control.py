@@ -130,9 +130,9 @@ def link_registers(**shape: int) -> RegisterMap:
         A part has another value than it may have.
     """
     options = shape_of(shape)
-    told = [option for option in OPTIONS if option.name and (option.everywhere or option in options)]
+    reported = [option for option in OPTIONS if option.name and (option.everywhere or option in options)]
     return RegisterMap(
-        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in told},
+        "link", "BPLK", 3, {option.name: options.get(option, 0) for option in reported},
         (*CORE_REGISTERS, *(register for option in options for register in option.registers())),
     )  # fmt: skip
 

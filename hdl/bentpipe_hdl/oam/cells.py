@@ -136,7 +136,7 @@ class _Defect:
     defect_type: int = UNUSED
     defect_location: bytes = NO_LOCATION
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return _octet("defect type", self.defect_type) + _location("defect location", self.defect_location)
 
 
@@ -160,7 +160,7 @@ class ContinuityCheck:
 
     FUNCTION: ClassVar[int] = CONTINUITY_CHECK
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return b""
 
 
@@ -192,7 +192,7 @@ class Loopback:
         """Return the cell as it is sent back, with the loopback indication cleared (clause 10.2.3)."""
         return replace(self, to_be_looped=False)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         if not 0 <= self.tag < 1 << 32:
             raise ValueError(f"a correlation tag has 32 bits, and {self.tag!r} is none")
         return b"".join(
@@ -216,7 +216,7 @@ def pack(cell: OamCell) -> bytes:
     ValueError
         Some member has not the octets that it should.
     """
-    body = bytes([FAULT_MANAGEMENT << 4 | cell.FUNCTION]) + cell._said()
+    body = bytes([FAULT_MANAGEMENT << 4 | cell.FUNCTION]) + cell._content()
     octets = body.ljust(PAYLOAD_OCTETS - 2, bytes([UNUSED])) + bytes(2)
     return octets[: PAYLOAD_OCTETS - 2] + crc10(octets).to_bytes(2, "big")
 

@@ -34,7 +34,7 @@ _FUNCTION = {
     Kind.AIS: AIS, Kind.RDI: RDI, Kind.CONTINUITY_CHECK: CONTINUITY_CHECK, Kind.REQUEST: LOOPBACK,
 }  # fmt: skip
 
-_SAID = 304
+_CONTENT_BITS = 304
 """Bits from the beginning of a payload on that may be others than in another cell."""
 
 _FILL = int.from_bytes(bytes([UNUSED] * (PAYLOAD_OCTETS - 2)), "little")
@@ -62,7 +62,7 @@ class OamSender(wiring.Component):
     -------
     i : In(CellSignature)
         Narrow: cells start in clock 1.
-    takes : In
+    capture : In
         With the commit: the tick's payload is kept in place ``to``. (Narrow: every payload is, from clock 4 of its tick
         to clock 2 of the next.)
     to, source : In
@@ -70,7 +70,7 @@ class OamSender(wiring.Component):
     kind, location, target, tag : In
         What goes; this node's ID; of a request, where it is to be looped, and its tag. They stand until the last word
         was asked for.
-    wants : In
+    enable : In
         Wide: the payload is wanted.
     payload : Out
         Wide.
@@ -84,44 +84,44 @@ class OamSender(wiring.Component):
         super().__init__(
             {
                 "i": In(CellSignature(width, ports)),
-                "takes": In(1),
+                "capture": In(1),
                 "to": In(range(PLACES)),
                 "source": In(range(PLACES)),
                 "kind": In(Kind),
                 "location": In(LOCATION_BITS),
                 "target": In(LOCATION_BITS),
                 "tag": In(TAG_BITS),
-                **({"wants": In(1), "payload": Out(384)} if wide else {"place": In(range(WORDS)), "word": Out(32)}),
+                **({"enable": In(1), "payload": Out(384)} if wide else {"place": In(range(WORDS)), "word": Out(32)}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
-        slot.with_commit(self.takes)
+        slot.with_commit(self.capture)
         (self._wide if slot.wide else self._narrow)(m, slot)
         return m
 
     def _made(self, m):
         """Return the first 46 octets of a cell made by the node."""
-        said, tag = Signal(_SAID), self.tag
-        m.d.comb += said.eq(Const(_FILL & (1 << _SAID) - 1, _SAID))
+        content, tag = Signal(_CONTENT_BITS), self.tag
+        m.d.comb += content.eq(Const(_FILL & (1 << _CONTENT_BITS) - 1, _CONTENT_BITS))
         with m.Switch(self.kind):
             for kind, function in _FUNCTION.items():
                 with m.Case(kind):
-                    m.d.comb += said[:8].eq(FAULT_MANAGEMENT << 4 | function)
+                    m.d.comb += content[:8].eq(FAULT_MANAGEMENT << 4 | function)
         with m.If(self.kind == Kind.AIS):
-            m.d.comb += said[16 : 16 + LOCATION_BITS].eq(self.location)
+            m.d.comb += content[16 : 16 + LOCATION_BITS].eq(self.location)
         with m.If(self.kind == Kind.REQUEST):
-            m.d.comb += said[8:].eq(
+            m.d.comb += content[8:].eq(
                 Cat(Const(1, 8), tag[24:], tag[16:24], tag[8:16], tag[:8], self.target, self.location)
             )
-        return Cat(said, Const(_FILL >> _SAID, 368 - _SAID))
+        return Cat(content, Const(_FILL >> _CONTENT_BITS, 368 - _CONTENT_BITS))
 
     def _wide(self, m, slot):
         store = slot.store("returns", 384, PLACES)
-        store.write(self.to, self.i.payload, self.takes)
-        with slot.gate_when(self.wants):
+        store.write(self.to, self.i.payload, self.capture)
+        with slot.gate_when(self.enable):
             with m.If(self.kind == Kind.RETURN):
                 m.d.comb += self.payload.eq(store.read(self.source) ^ Const(_looped(), 384))
             with m.Else():

@@ -198,11 +198,11 @@ class Pacer(wiring.Component):
         Due tick.
     clearing, clear : In
         As for :class:`~.tournament.Tournament`.
-    looks, look_vc, speaks, speak_vc, may, waits, wakes : In
-        With ``credits``: a VC is to be looked at, or to send a cell that is no one's data, and what is known of the
-        tick's VC; as for :mod:`bentpipe_hdl.nic.options.credits`.
-    looked, spoke : Out
-        The tick looks at ``vc``, or sends such a cell of it. Narrow: from clock 1 on.
+    lookup_request, lookup_vc, probe_request, probe_vc, allowed, waiting, wakeup : In
+        With ``credits``: requests to look up a VC and to send a VC's probe, and the state of the tick's VC; as for
+        :mod:`bentpipe_hdl.nic.options.credits`.
+    lookup_grant, probe_grant : Out
+        The tick looks up ``vc``, or sends a probe of it. Narrow: from clock 1 on.
     post_single : In
         With ``singles``: the post is a single cell.
     single, fetch_single : Out
@@ -219,15 +219,15 @@ class Pacer(wiring.Component):
         bits = (vcs - 1).bit_length()
         frames = {"length": In(32), "cycle": In(32), "slot_due": Out(TIME_BITS)}
         held = {
-            "looks": In(1),
-            "look_vc": In(bits),
-            "speaks": In(1),
-            "speak_vc": In(bits),
-            "may": In(1),
-            "waits": In(1),
-            "wakes": In(1),
-            "looked": Out(1),
-            "spoke": Out(1),
+            "lookup_request": In(1),
+            "lookup_vc": In(bits),
+            "probe_request": In(1),
+            "probe_vc": In(bits),
+            "allowed": In(1),
+            "waiting": In(1),
+            "wakeup": In(1),
+            "lookup_grant": Out(1),
+            "probe_grant": Out(1),
         }
         alone = {"post_single": In(1), "single": Out(1), "fetch_single": Out(1), "emptied": Out(1)}
         super().__init__(
@@ -291,23 +291,23 @@ class Pacer(wiring.Component):
         else:
             m.d.comb += line.period.eq(self.line_period)
         if self._credits:
-            # What is spoken is as a cell to the line, and nothing to the tournament; a look is as a post
+            # A probe takes a cell time of the line, and the tournament ignores it; a lookup takes the place of a post
             m.d.comb += [
-                self.spoke.eq(self.speaks & line.free & ~(post & waited)),
-                line.sends.eq(sends | self.spoke),
-                self.looked.eq(self.looks & ~sends & ~self.spoke),
-                posts.eq(post & ~sends & ~self.spoke & ~self.looked),
+                self.probe_grant.eq(self.probe_request & line.free & ~(post & waited)),
+                line.sends.eq(sends | self.probe_grant),
+                self.lookup_grant.eq(self.lookup_request & ~sends & ~self.probe_grant),
+                posts.eq(post & ~sends & ~self.probe_grant & ~self.lookup_grant),
             ]
             goes = line.free & ~(post & waited)  # which is known last
-            may_send = goes & ~self.speaks
-            other_vc = Mux(self.looks, self.look_vc, self.post_vc)
-            its_vc = Mux(goes, Mux(self.speaks, self.speak_vc, Mux(fetched, fetched_vc, other_vc)), other_vc)
+            may_send = goes & ~self.probe_request
+            other_vc = Mux(self.lookup_request, self.lookup_vc, self.post_vc)
+            tick_vc = Mux(goes, Mux(self.probe_request, self.probe_vc, Mux(fetched, fetched_vc, other_vc)), other_vc)
         else:
             m.d.comb += posts.eq(post & ~sends)
-            may_send, its_vc = line.free & ~(post & waited), Mux(sends, fetched_vc, self.post_vc)
+            may_send, tick_vc = line.free & ~(post & waited), Mux(sends, fetched_vc, self.post_vc)
         with m.If(fetched), m.If(may_send):
             m.d.comb += sends.eq(1)
-        m.d.comb += vc.eq(its_vc)
+        m.d.comb += vc.eq(tick_vc)
 
         # The VC's next due time
         leaf, period = Signal(tournament.entry), Signal(PERIOD_BITS)
@@ -332,7 +332,7 @@ class Pacer(wiring.Component):
                 m.d.comb += accepts.eq(Mux(self.post_single, ~leaf.marks[1], ~leaf.marks[0] & self.post_fits))
             else:
                 m.d.comb += accepts.eq(
-                    ~leaf.valid & self.post_fits & ~self.waits if self._credits else ~leaf.valid & self.post_fits
+                    ~leaf.valid & self.post_fits & ~self.waiting if self._credits else ~leaf.valid & self.post_fits
                 )
         if after is not None:
             step = Mux(sends, period, 0)
@@ -351,7 +351,7 @@ class Pacer(wiring.Component):
             stays = self._single(m, slot, leaf, accepts)
         m.d.comb += changes.eq(sends | self.accepts)
         if self._credits:
-            enters, stays = changes | self.wakes, stays & self.may
+            enters, stays = changes | self.wakeup, stays & self.allowed
         else:
             enters = changes
         with m.If(commit), m.If(enters):
@@ -429,7 +429,7 @@ class Pacer(wiring.Component):
         bursts.write(self.burst_index, self.burst, self.burst_en)
         rate, bucket, after, posted = Signal(SustainedRate), Signal(_Bucket), Signal(_Bucket), Signal(SustainedRate)
         if slot.wide:
-            with m.If(self.sends | self.posts | self.looked if self._credits else self.sends | self.posts):
+            with m.If(self.sends | self.posts | self.lookup_grant if self._credits else self.sends | self.posts):
                 m.d.comb += [rate.eq(rates.read(self.vc)), posted.eq(rate)]
         else:
             m.d.comb += [

@@ -37,7 +37,7 @@ class Archive {
         from_ += length;
         left_ -= length;
     }
-    // What has to be the same in both networks.
+    // Values that have to be the same in both networks.
     void same(uint64_t what) {
         uint64_t there = what;
         octets(&there, sizeof there);

@@ -11,7 +11,7 @@ namespace bp {
 
 class ArrivalMonitor {
   public:
-    // Where the cells arrive, and as which. `period` and `limit` are T and tau; they and all times are in 2^-16 ticks.
+    // The port where the cells arrive, and their VC there. `period` and `limit` are T and tau; they and all times are in 2^-16 ticks.
     struct Place {
         uint32_t port, key, mask;
         uint64_t period, limit;

@@ -103,7 +103,7 @@ void Attachment::run(uint64_t until) {
     }
 }
 
-// What has come goes in at the first tick that begins at or after its arrival: never before.
+// Frames go in at the first tick that begins at or after their arrival, never before.
 void Attachment::collect() {
     io_->collect(arrived_);
     for (ReceivedSdu& each : arrived_) {
@@ -245,7 +245,7 @@ void Attachment::came(uint32_t number, const bp_event& event) {
     io_->release(std::move(leaving));
 }
 
-// When an SDU would leave that took the VC's delay and no more: those of a VC stay in order. -1: it isn't known.
+// The time at which an SDU leaves if it takes the VC's delay and no more; SDUs of a VC stay in order. -1: unknown.
 int64_t Attachment::to_be(const End& end, uint32_t vc, const uint8_t* sdu, size_t length) {
     const auto own = std::find_if(end.in.begin(), end.in.end(), [&](const End::Vc& it) { return it.vc == vc; });
     if (own == end.in.end()) return -1;

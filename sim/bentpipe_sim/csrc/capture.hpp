@@ -36,7 +36,7 @@ inline uint32_t aal5_crc(const uint8_t* data, size_t length) {
 
 class Capture {
   public:
-    // What is in the file up to `from`, if that is not 0, is kept.
+    // The file's octets up to `from`, if that is not 0, are kept.
     Capture(const char* path, uint32_t link, uint64_t from) : link_(link), file_(std::fopen(path, from ? "r+b" : "wb")) {
         if (!file_) {
             failed_ = errno;
@@ -60,7 +60,7 @@ class Capture {
         return failed_;
     }
 
-    // How far the file has come.
+    // Octets of the file so far.
     uint64_t length() {
         if (file_ && std::fflush(file_) && !failed_) failed_ = errno;
         return file_ ? uint64_t(ftello(file_)) : 0;

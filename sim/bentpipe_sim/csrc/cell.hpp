@@ -6,14 +6,14 @@
 
 namespace bp {
 
-// Of a header's four octets without the HEC.
+// Fields of a header's four octets without the HEC.
 struct CellHead {
     static constexpr uint32_t OAM = 8;  // a header's bits: it is no user cell
     static bool user(uint32_t header) { return !(header & OAM); }
     static bool last(uint32_t header) { return user(header) && header & 2; }  // of a PDU of AAL5
     static bool tagged(uint32_t header) { return header & 1; }  // CLP = 1
     static bool rm(uint32_t header) { return (header >> 1 & 7) == 6; }  // resource management
-    // Whether VPI and VCI are these (header >> 4), in the bits that count; with NOT_RM among them, of no RM cell.
+    // Matches these VPI and VCI (header >> 4), in the bits that count; with NOT_RM among them, of no RM cell.
     static constexpr uint32_t NOT_RM = 1u << 31;
     static bool names(uint32_t header, uint32_t key, uint32_t mask) {
         return ((header >> 4 ^ key) & mask) == 0 && !(mask & NOT_RM && rm(header));

@@ -1,4 +1,4 @@
-// What a SONET line does with each cell, as bentpipe_hdl has it in gates: the HEC of a header and the syndrome of a received
+// The work of a SONET line on each cell, which bentpipe_hdl has in gates: the HEC of a header and the syndrome of a received
 // one (hec), and the scrambler x^43+1 of payloads (sonet.scrambler).
 #pragma once
 #include "wide.hpp"
@@ -22,14 +22,14 @@ constexpr uint32_t COSET = 0x55;
 
 }  // namespace convergence
 
-// Of a header as a number.
+// HEC of a header as a number.
 inline uint32_t header_hec(uint32_t header) {
     const auto& table = convergence::REMAINDERS.table;
     return table[3][header >> 24] ^ table[2][header >> 16 & 255] ^ table[1][header >> 8 & 255] ^ table[0][header & 255] ^
            convergence::COSET;
 }
 
-// Of a header with its HEC, the first octet lowest.
+// Syndrome of a header with its HEC, the first octet lowest.
 inline uint32_t header_syndrome(uint64_t header) {
     return header_hec(__builtin_bswap32(uint32_t(header))) ^ uint32_t(header >> 32 & 255);
 }
@@ -48,7 +48,7 @@ inline W<6> scramble_cell(const W<6>& plain, uint64_t before) {
     return sent;
 }
 
-// And back.
+// The reverse.
 inline W<6> descramble_cell(const W<6>& sent, uint64_t before) {
     W<6> plain;
     uint64_t last = __builtin_bswap64(before) >> 16;

@@ -1,4 +1,4 @@
-// What attached ends carry, as SDUs of AAL5 and as cells: RFC 2684 with LLC, bridged Ethernet without FCS (5.2) and routed
+// Encapsulations of attached ends, as SDUs of AAL5 and as cells: RFC 2684 with LLC, bridged Ethernet without FCS (5.2) and routed
 // PDUs (5.1); cells of 53 octets with their HEC (I.432.1), reassembled here (I.363.5).
 #pragma once
 #include <array>

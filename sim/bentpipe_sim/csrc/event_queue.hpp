@@ -21,14 +21,14 @@ class EventQueue {
     EventQueue(const EventQueue&) = delete;  // nodes are known by where their tickets are
 
     // Add a node without an event. std::runtime_error: there are too many nodes.
-    void add(Ticket& its) {
+    void add(Ticket& ticket) {
         if (tickets_.size() == Key::MOST_NODES) throw std::runtime_error("a network has 16382 nodes at most");
         if (tickets_.size() == SmallEventQueue::MOST)
             for (Ticket* each : tickets_) each->due = small_.due(*each);
-        its.node = uint16_t(tickets_.size());
-        tickets_.push_back(&its);
-        if (is_small()) small_.add(its);
-        else its.due = NEVER;
+        ticket.node = uint16_t(tickets_.size());
+        tickets_.push_back(&ticket);
+        if (is_small()) small_.add(ticket);
+        else ticket.due = NEVER;
     }
     // Number these nodes anew; each is due in its tick, none before `now`.
     void refill(const std::vector<Ticket*>& tickets, const std::vector<uint64_t>& due, uint64_t now) {
@@ -47,8 +47,8 @@ class EventQueue {
     bool is_small() const { return tickets_.size() <= SmallEventQueue::MOST; }
 
     // Only between runs, and not before the end of the last one.
-    void set(Ticket& its, uint64_t tick) { is_small() ? small_.set(its, tick) : wheel_.set(its, tick); }
-    uint64_t due(const Ticket& its) const { return is_small() ? small_.due(its) : its.due; }
+    void set(Ticket& ticket, uint64_t tick) { is_small() ? small_.set(ticket, tick) : wheel_.set(ticket, tick); }
+    uint64_t due(const Ticket& ticket) const { return is_small() ? small_.due(ticket) : ticket.due; }
     template <class Cursor>
     Cursor cursor(uint64_t until) {
         if constexpr (std::is_same_v<Cursor, SmallEventQueue::Cursor>) return {small_, tickets_.size(), until};
@@ -57,12 +57,12 @@ class EventQueue {
 
     void archive(Archive& a) {
         if (a.gives()) wheel_.forget();
-        for (Ticket* its : tickets_) {
-            uint64_t tick = std::min(due(*its), NEVER);
+        for (Ticket* ticket : tickets_) {
+            uint64_t tick = std::min(due(*ticket), NEVER);
             a(tick);
             if (!a.gives()) continue;
-            if (is_small()) small_.set(*its, tick);
-            else its->due = tick;
+            if (is_small()) small_.set(*ticket, tick);
+            else ticket->due = tick;
         }
     }
 

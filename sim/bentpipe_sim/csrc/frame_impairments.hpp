@@ -1,4 +1,4 @@
-// What a host's interface does to whole PDUs before it sends them, as netem does to packets: it loses some, sends some twice, and
+// Impairments of whole PDUs at a host's interface before it sends them, as those of netem for packets: it loses some, sends some twice, and
 // lets the next one of the VC overtake some.
 #pragma once
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace bp {
 struct FrameImpairments {
     enum Fate : uint8_t { PASS, LOSE, DUPLICATE, REORDER };
 
-    // Of 2^31: up to `lose` a draw means that the PDU is lost, up to `duplicate` that it is sent twice, up to `reorder` that it
+    // Shares of 2^31: up to `lose` a draw means that the PDU is lost, up to `duplicate` that it is sent twice, up to `reorder` that it
     // waits for the next one of its VC.
     uint32_t lose = 0, duplicate = 0, reorder = 0, ever = 0;
     uint64_t wait = 0;   // ticks after which one that waits is sent all the same

@@ -1,4 +1,4 @@
-// How times are spread: counts in bins that are 1/32 of their value wide, exact least, greatest and sum.
+// Distribution of times: counts in bins that are 1/32 of their value wide, exact least, greatest and sum.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -155,7 +155,7 @@ void HostIo::read() {
     std::vector<pollfd> wanted;
     for (const auto& end : ends_) wanted.push_back({end->is.fd, POLLIN, 0});
     wanted.push_back({stop_, POLLIN, 0});
-    // What sockets have is stamped already: it is read in batches, which costs less than one by one.
+    // Datagrams of sockets have stamps already: it is read in batches, which costs less than one by one.
     const bool stamps = std::any_of(ends_.begin(), ends_.end(), [](auto& it) { return it->is.transport == DEVICE; });
     while (!over_) {
         if (poll(wanted.data(), wanted.size(), -1) < 0) continue;
@@ -198,7 +198,7 @@ bool HostIo::read_socket(uint32_t number) {
     }
     const int count = recvmmsg(end.is.fd, messages, BATCH, MSG_DONTWAIT, nullptr);
     if (count < 0) {
-        // Of a datagram socket an error is the peer's, who isn't there yet.
+        // An error of a datagram socket is the peer's, which does not exist yet.
         const bool peers = end.is.transport == DATAGRAMS && errno == ECONNREFUSED;
         if (errno != EAGAIN && errno != EINTR && !peers) lost(end, errno);
         return false;
@@ -236,7 +236,7 @@ void HostIo::came(uint32_t number, int64_t at, const uint8_t* octets, size_t len
     arrivals_.push_back(std::move(arrival));
 }
 
-// What leaves does so at its time and never before.
+// Frames leave at their time and never before.
 void HostIo::leave() {
     releaser_id_ = int32_t(syscall(SYS_gettid));
     prctl(PR_SET_NAME, "bp-out");

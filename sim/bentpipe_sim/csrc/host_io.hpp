@@ -53,7 +53,7 @@ class End {
     Histogram late, computed_late, jitter, beyond;
     std::map<uint32_t, uint64_t> refused, congested;  // PDUs by VC
 
-    // What came, as an SDU of the network and the VC that it goes on; false: there is none, or none yet.
+    // The next arrival, as an SDU of the network and its VC; false: there is none, or none yet.
     bool take(const uint8_t* octets, size_t length, Octets& sdu, uint32_t& vc);
     // An SDU of the network, on a VC, as what leaves; false: it is of another encapsulation.
     bool give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) const;

@@ -1,4 +1,4 @@
-// What the hosts are to be told: events, and the SDUs that some of them are about, until the next run begins.
+// Events for the hosts, and the SDUs that some of them are about, until the next run begins.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -54,7 +54,7 @@ int Ledger::add(const Hop* hops, size_t count) {
     return index;
 }
 
-// What hosts and nodes tell
+// Reports of hosts and nodes
 
 void Ledger::enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset) {
     for (const Passing& each : sources(index)) {
@@ -223,7 +223,7 @@ uint64_t Ledger::seen_at(int node, uint32_t what) const {
     return what < counts.size() ? counts[what] : 0;
 }
 
-// What has become of it
+// Results
 
 Ledger::Counts Ledger::counts(int index) const {
     const Vc& vc = vcs_[size_t(index)];
@@ -272,7 +272,7 @@ void Ledger::archive(Archive& a) {
     a(seen_, recorded_, most_recorded_, not_recorded_);
 }
 
-// Which cell it is
+// Identification of a cell
 
 const Ledger::Paths* Ledger::find(int node, int port, uint32_t header) const {
     const auto known = passing_.find(place(node, port));
@@ -301,7 +301,7 @@ uint64_t Ledger::inside_path(int index, const Hop& hop) const {
     return 0;
 }
 
-// Whose cells a switch knows by a number; of a path's VCs it makes and takes none.
+// The VC whose cells a switch knows by a number; it makes and takes no cells of a path's VCs.
 const Ledger::Paths* Ledger::switched(int node, uint32_t number) const {
     const auto& known = by_number_[size_t(node)];
     return number < known.size() && !known[number].empty() ? &known[number] : nullptr;
@@ -327,7 +327,7 @@ uint64_t Ledger::widened(const Vc& vc, size_t stage, uint32_t low) const {
     return most - uint32_t(uint32_t(most) - low);
 }
 
-// How many cells of the VC came to a stage, modulo 2^32, is the sum of read_came() and known_came(). This one reads counters of
+// The number of cells of the VC that came to a stage, modulo 2^32, is the sum of read_came() and known_came(). This one reads counters of
 // nodes and wires, from the last switch or interface before the stage to the stage; they must be read in the tick that is meant.
 uint32_t Ledger::read_came(const Vc& vc, size_t stage) const {
     const Hop& hop = vc.stages[stage].hop;
@@ -343,7 +343,7 @@ uint32_t Ledger::read_left(const Vc& vc, size_t stage) const {
     return hop.kind == SONET ? came - uint32_t(inside(hop)) : came;
 }
 
-// And what the ledger itself knows once all that came before is entered.
+// The ledger's own part of that number, valid once all earlier reports are entered.
 uint32_t Ledger::known_came(const Vc& vc, size_t stage) const {
     if (vc.stages[stage].hop.kind == PATH) return uint32_t(vc.stages[stage].came);
     return known_left(vc, stage - 1);
@@ -415,7 +415,7 @@ Ledger::Pdu* Ledger::pdu_of(Vc& vc, uint64_t source) {
     return vc.recent = &*found;
 }
 
-// What befell it
+// Losses and errors of a cell
 
 // A cell is lost where these paths are one.
 void Ledger::lose(const Paths& at, uint64_t ordinal, uint32_t header, uint8_t why) {
@@ -584,10 +584,10 @@ void Ledger::settle(Vc& vc) {
     vc.pdus.pop_front();
 }
 
-// Of a VC without PDUs: the bound from above of its cells.
+// For a VC without PDUs: an upper bound of its cells.
 void Ledger::look_ahead(Vc& vc) const { vc.cells = widened(vc, 0, left_low(vc, 0)) + AHEAD; }
 
-// Of a VC without PDUs: now and then what is known of cells that have come to the sink is forgotten.
+// For a VC without PDUs: now and then the records of cells that have come to the sink are removed.
 void Ledger::settle_cells(Vc& vc) {
     constexpr uint16_t EVERY = 1024;
     if (++vc.till_settled < EVERY) return;
@@ -622,7 +622,7 @@ void Ledger::lose_overdue(int node, int port, uint64_t tick) {
     while (crossing(node, port).overdue(tick)) lose_first(node, port);
 }
 
-// What comes out is not what went in first: which cell is it? The same one, or one that differs in a few bits; else the
+// The cell that comes out is not the first one that went in. Which one is it? The same one, or one that differs in a few bits; else the
 // first of the VC that its header names; else none, and it may be an idle cell in error.
 void Ledger::line_changed(int node, int port, uint32_t header, const Payload& payload, bool bad) {
     SonetInFlight& line = crossing(node, port);

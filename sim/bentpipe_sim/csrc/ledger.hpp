@@ -43,7 +43,7 @@ enum Why : uint8_t {
 
 constexpr Why WHY_GONE[] = {WHY_LISTED, WHY_OUTAGE, WHY_BURST, WHY_PATTERN};  // of the places in a link's GONE
 
-// What the ledger asks of the network, at a loss.
+// The state of the network that the ledger reads at a loss.
 struct CellCounts {
     virtual uint32_t read(int node, uint32_t addr) = 0;  // a counter, modulo 2^32
     virtual uint64_t tick(int) { return 0; }              // in which a node was evaluated last
@@ -81,7 +81,7 @@ class Ledger {
     struct LostCells {
         uint64_t all = 0, tagged = 0;
     };
-    // What became of a VC's cells. `errored`: hit in the payload and not lost; `misinserted`: user cells that are not its own, duplicates
+    // Counts of a VC's cells. `errored`: hit in the payload and not lost; `misinserted`: user cells that are not its own, duplicates
     // among them; `duplicated`: those of them that links made, whether they came or not.
     struct CellCauses {
         std::map<std::pair<int, uint8_t>, LostCells> lost;  // by node and reason
@@ -113,7 +113,7 @@ class Ledger {
     void nodes(size_t count);                // that there are; before the first VC
     int add(const Hop* hops, size_t count);  // a VC along its hops, the first its source; gives its place
 
-    // What hosts and nodes tell
+    // Reports of hosts and nodes
 
     // The source hands a PDU to its NIC; `stream` is the key of its payload's pattern.
     void enqueue(int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset = 0);
@@ -178,12 +178,12 @@ class Ledger {
     int sink(int index) const { return vcs_[size_t(index)].stages.back().hop.node; }
     void look_after(uint64_t tick);  // cells that can't be on a SONET line any more are lost
 
-    // What is told is counted, too, to be held against nodes' own counters: a switch's drops (VC's number * 64 + reason),
+    // Reports are also counted, to be compared with nodes' own counters: a switch's drops (VC's number * 64 + reason),
     // a link's cells in error (0) and gone (1).
     void seen(int node, uint32_t what);
     uint64_t seen_at(int node, uint32_t what) const;
 
-    // What has become of it
+    // Results
 
     // The account of a VC as it stands: what is not settled is lost if it has a cause, else under way.
     Counts counts(int index) const;

@@ -24,7 +24,7 @@ class LedgerFeed {
     bool empty() const { return ledger_.empty(); }
     void keep_log(bool keeps) { logs_ = keeps; }
 
-    // As of Ledger
+    // The members of Ledger
     void enqueue(Place at, int index, uint32_t stream, uint32_t length, uint64_t cells, uint64_t offset) {
         report({at, ENQUEUE, {uint32_t(index), stream, length}, cells, offset});
     }

@@ -352,7 +352,7 @@ template <bool nic, class Cursor>
             give_slow(node, tick, slow);
             cursor.assign(slow);
         }
-        if (face.error | face.drop | face.tells) tell(node, false);
+        if (face.error | face.drop | face.report_valid) tell(node, false);
     }
     if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
         if (!inbox.events().empty()) cursor.stop(tick);
@@ -397,7 +397,7 @@ template <class Cursor>
     node.clock(comes);
     if (face.o_valid) give_slow(node, tick, cursor);
     if (face.o_valid && node.line) line_out(node);
-    if (face.error | face.drop | face.tells) tell(node, false);
+    if (face.error | face.drop | face.report_valid) tell(node, false);
     if (face.o_extra) tell_extra(node);
     if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
     else if (node.link) after_link(node, comes, tick, cursor);
@@ -699,7 +699,7 @@ void Loop::undeliver_all() {
         }
 }
 
-// Whether a cell can bypass a link: no cell is before it, and no error reaches it.
+// Returns whether a cell can bypass a link: no cell is before it, and no error reaches it.
 [[gnu::always_inline]] inline bool Loop::can_bypass(const Node& link, const bp_face& face) {
     return link.out(0).room >= Node::CELL_BITS && link.face().arrive_tick == Node::NO_CELL && !face.o_hec_error;
 }
@@ -718,7 +718,7 @@ template <class Cursor>
     enqueue(output, face, tick, there + 1 + output.delay, cursor);
 }
 
-// Whether the last cell that bypassed a link arrives at it in a later tick.
+// Returns whether the last cell that bypassed a link arrives at it in a later tick.
 bool Loop::arrives_later(const Node& link) const {
     const Output& output = link.out(0);
     return !output.wire->empty() && output.wire->back().tick - 1 - output.delay > now_;
@@ -811,8 +811,8 @@ void Loop::tell(Node& node, bool gone) {
         const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;
         const uint32_t its = node.makes_cells ? (header & ~14u) | uint32_t(face.drop_pti) << 1 : header;
         if (face.drop) feed.seen(here.node, vc * 64 + reason);
-        if (face.took) feed.took(here, vc, accepted);
-        else if (!face.own) feed.dropped(here, vc, reason, accepted, its);
+        if (face.report_consumed) feed.took(here, vc, accepted);
+        else if (!face.report_own) feed.dropped(here, vc, reason, accepted, its);
         else if (!face.drop) feed.made(here, vc, accepted);
         return;
     }

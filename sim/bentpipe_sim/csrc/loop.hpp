@@ -71,7 +71,7 @@ class Loop final : CellCounts {
     void act_after_runs() { acts_after_ = true; }
     void capture_input(int index, const Tap& tap);
 
-    // Whether a run may go past events before hosts have handled them (run_ahead.hpp): no event ends it for good, and what is given
+    // True if a run may go past events before hosts have handled them (run_ahead.hpp): no event ends it for good, and what is given
     // after it is seen in its last tick.
     bool may_run_ahead() const { return !acts_after_ && !monitor_; }
 
@@ -96,7 +96,7 @@ class Loop final : CellCounts {
     void arrive(Node& to, uint32_t port, const CellInFlight& cell);
     size_t held() const { return faces_.size() - 2; }
     void make_writes();
-    // What runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
+    // The code that runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
     uint64_t advance(uint64_t until);
     template <bool nic, class Cursor>

@@ -1,4 +1,4 @@
-// What the event loop knows of a node's model: its faces at fixed places, all ports by name, functions that are one clock.
+// The interface between the event loop and a node's model: its faces at fixed places, all ports by name, functions that are one clock.
 #ifndef BENTPIPE_MODEL_H
 #define BENTPIPE_MODEL_H
 #include <cstddef>
@@ -31,8 +31,8 @@ struct __attribute__((packed, aligned(2))) bp_ticket {
 // what the event loop itself needs of a node: all that every step needs is a cache line, a cell that comes and one that goes is
 // one each. border.py reads the names of ports here, a line for each type.
 struct alignas(64) bp_face {
-    // What is seldom needed.
-    uint8_t status_idle, own, took, drop_pti, gone_why, o_extra;
+    // Members that are seldom used.
+    uint8_t status_idle, report_own, report_consumed, drop_pti, gone_why, o_extra;
     uint32_t drop_vc, drop_reason, drop_accepted;
     uint8_t rst, csr_w_en, csr_r_en;
     uint32_t passed;
@@ -46,7 +46,7 @@ struct alignas(64) bp_face {
     const bp_clocks* clocks;
     uint64_t time_now, status_due;
     uint8_t time_tick, post_valid, settled, kind;  // the last two are no ports: `clocks.shorter` may be called; see StepKind
-    uint8_t o_valid, error, drop, tells;
+    uint8_t o_valid, error, drop, report_valid;
     // As in cell.hpp: payload, header, whether the HEC is wrong. The number of clocks in which a cell came is beside the cell that
     // comes; the tick in which its last bit leaves is beside the cell that goes, and 0 in a node that does not clock its line.
     W<6> i_payload;
@@ -56,7 +56,7 @@ struct alignas(64) bp_face {
     uint32_t o_header, o_hec_error;
     uint64_t o_end;
 
-    // o_valid, error, drop and tells; what they are if a cell goes and nothing else is to be said.
+    // o_valid, error, drop and report_valid; what they are if a cell goes and nothing else is to be said.
     uint32_t says() const {
         uint32_t all;
         std::memcpy(&all, &o_valid, sizeof all);
@@ -70,7 +70,7 @@ struct alignas(64) bp_face {
     }
 };
 
-// And those of a network interface. What its cells need is a line, too.
+// The members of a network interface. Those used for its cells take one cache line, too.
 struct bp_nic : bp_face {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
     uint8_t fetch, rx_valid, fetch_single, zero;  // the last is no port

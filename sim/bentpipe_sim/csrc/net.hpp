@@ -25,7 +25,7 @@ struct bp_net {
         for (auto& capture : captures) a(*capture);
     }
 
-    // What the hosts got last.
+    // The events that the hosts got last.
     const bp::Inbox& inbox() const { return ahead.is_on() ? ahead.inbox() : loop.inbox; }
 
     // -1, and what was wrong, if `call` throws that.

@@ -185,7 +185,7 @@ void Nic::send_single(uint32_t vc, const Single& cell) {
     if (tx.singles.size() == 1) post({vc, true});
 }
 
-// What has been fetched of the VC's PDUs has been sent before.
+// Cells that were fetched of the VC's PDUs before have been sent.
 void Nic::sent_single(uint32_t vc) {
     TxVc& tx = tx_[vc];
     if (tx.place >= 0) feed_->single(now(), tx.place, user_cells(vc));

@@ -33,14 +33,14 @@ struct Single {
     uint8_t pti;
 };
 
-// What each cell of a VC that receives needs: where it goes, and how much is there; or, of many, the sink that checks it.
+// State for each cell of a VC that receives: its place in memory, and the octets so far; or, with many VCs, the sink that checks it.
 struct alignas(32) Receiving {
     uint8_t* octets = nullptr;
     uint64_t size = 0;
     Sink* sink = nullptr;
 };
 
-// What its cells need stands in the model's face, a VC each of `sending` and `receiving`; `many`: more than FEW VCs have sent, or have
+// The state for its cells is in the model's ports, a VC each of `sending` and `receiving`; `many`: more than FEW VCs have sent, or have
 // received; `to`: where the cell goes that came, if it is still to be copied.
 class Nic {
   public:
@@ -52,7 +52,7 @@ class Nic {
         inbox_ = &inbox;
         feed_ = &feed;
     }
-    // Whether no event can come of it: its PDUs are made and checked here, and no host is told of them, nor of OAM cells.
+    // True if it can cause no event: its PDUs are made and checked here, and no host is told of them, nor of OAM cells.
     bool silent() const { return !hosted_ && !notices_ && !oam_; }
 
 
@@ -83,7 +83,7 @@ class Nic {
 
     uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work
     uint64_t singles(uint32_t vc) const { return tx_[vc].singles.size(); }  // single cells queued
-    // Of its PDUs, fetched so far.
+    // Octets of its PDUs fetched so far.
     uint64_t user_cells(uint32_t vc) const {
         const TxVc& tx = tx_[vc];
         return tx.whole + (tx.queue.empty() ? 0 : sending_[vc].fetched / 48);

@@ -22,7 +22,7 @@ const bp_model& find_model(void* library) {
     throw std::runtime_error("not a node model");
 }
 
-// Of a port in bits; 0 if there is none.
+// The width of a port in bits; 0 if there is none.
 uint32_t port_width(const bp_model& model, void* instance, const char* name) {
     uint32_t count = 0;
     const bp_port* ports = model.ports(instance, &count);
@@ -31,7 +31,7 @@ uint32_t port_width(const bp_model& model, void* instance, const char* name) {
     return 0;
 }
 
-// What a face has of this network, and by address: it is no state, and is put aside.
+// Pointers into this network: they are no state, and are put aside.
 class Laid {
   public:
     Laid(bp_face& its, bool nic)

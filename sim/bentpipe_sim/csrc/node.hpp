@@ -27,12 +27,12 @@ struct alignas(64) Output {  // where the cells of an output port go, and how ma
     uint64_t delay = 0;  // ticks on the wire, after the tick that follows an evaluation or after the end of the cell's sending
     uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_face::o_end); 0: it does not
     uint32_t to_port = 0;
-    // Where a cell goes. MERGED: to a wire on which it may overtake others. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
+    // The next place of a cell. MERGED: to a wire on which it may overtake others. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
     // the wire has no delay of its own). BYPASS: past a link, if the link allows it. GENERAL: none of these is certain.
     enum Route : uint8_t { WIRE, DIRECT, BYPASS, GENERAL, MERGED } route = GENERAL;
     bool traced = false;
     uint64_t cells = 0;
-    // Of a link: bits of cells that may bypass it now, and that might when it was last evaluated.
+    // For a link: bits of cells that may bypass it now, and that might when it was last evaluated.
     uint64_t room = 0, granted = 0;
 };
 static_assert(sizeof(Output) == 64, "an output is a cache line");
@@ -43,7 +43,7 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// Which code of the event loop steps a node (Loop::classify_outputs). It stands in the node's face as `kind`.
+// The code of the event loop that steps a node (Loop::classify_outputs). It stands in the node's face as `kind`.
 struct StepKind {
     // PLAIN and NIC: the loop handles only the cell that arrives and the cell that leaves. SONET: the ledger sees both cells, too.
     // SLOW_PATH: a link, or a node with captures, virtual paths, monitors or a recording.
@@ -65,7 +65,7 @@ struct Port {
 };
 
 // A node lies in front of its model, and in front of it its ports, the first nearest to it: so that all it needs is in few pages.
-// What is needed in most evaluations is in its model's face (model.h): its ticket, what comes next (arrive(), later()), its
+// Members used in most evaluations are in its model's ports (model.h): its ticket, what comes next (arrive(), later()), its
 // clocks and how many of them there were.
 struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
@@ -203,7 +203,7 @@ struct alignas(64) Node {
     Node(const bp_model& model, int index, Inbox& inbox, LedgerFeed& feed);
     ~Node();
 
-    // As they lie in memory.
+    // In the order of memory.
     Port& before(uint32_t port) { return reinterpret_cast<Port*>(this)[-1 - int64_t(port)]; }
     const Port& before(uint32_t port) const { return reinterpret_cast<const Port*>(this)[-1 - int64_t(port)]; }
 

@@ -115,7 +115,7 @@ inline uint32_t pattern_sum(uint32_t key, uint64_t offset, uint64_t length) {
     return folded(uint64_t(folded(first)) + (begins & 1 ? swapped(folded(rest)) : folded(rest)));
 }
 
-// Of octets in network order, not complemented.
+// The sum of octets in network order, not complemented.
 inline uint32_t internet_sum(const uint8_t* data, size_t length) { return swapped(sum_of(data, length)); }
 
 }  // namespace bp

@@ -38,7 +38,7 @@ struct Pdu {
     void archive(Archive& a) { a(head, length, key, offset, uu, notify); }
 };
 
-// What each cell of a VC that sends needs: of its first PDU, and how much of that has been fetched.
+// State for each cell of a VC that sends: its first PDU, and the octets of it that have been fetched.
 struct alignas(64) Sending {
     const uint8_t* octets = nullptr;
     // Octet k, not one of the head's, is octet k + shift of the pattern with this base, which begins HEAD octets early: no sum is

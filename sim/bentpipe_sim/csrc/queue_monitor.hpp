@@ -36,7 +36,7 @@ class QueueMonitor {
 
     uint32_t node() const { return node_; }
     const Counts& counts() const { return counts_; }
-    // Of the cycles that ended since it was cleared: how many had so many cells queued at most.
+    // By the greatest number of queued cells: the cycles with it that ended since it was cleared.
     const std::vector<uint64_t>& heights() const { return heights_; }
     void clear_heights() { heights_.assign(1, 0); }
 

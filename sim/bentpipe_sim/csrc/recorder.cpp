@@ -61,7 +61,7 @@ EXPORT void recorder_piece(void* p, const void* octets, uint32_t low, uint32_t w
     variable.width += width;
 }
 EXPORT void recorder_name(void* p, uint64_t value, const char* name) { of(p).variables.back().names[value] = name; }
-// How many octets of text there are now.
+// Octets of text so far.
 EXPORT uint64_t recorder_sample(void* p, uint64_t time) {
     Recorder& recorder = of(p);
     std::string bits;

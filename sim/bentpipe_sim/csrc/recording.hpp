@@ -1,4 +1,4 @@
-// What the clocks of a node do at its ports, for a wave of it.
+// The values of a node's ports at each clock, for a wave of it.
 #pragma once
 #include <cstdint>
 #include <map>

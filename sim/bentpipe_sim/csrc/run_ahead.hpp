@@ -27,20 +27,20 @@ class RunAhead {
 
     // From now on, up to end(), the network's thread runs it. Nothing else does.
     void begin();
-    // As of the loop, for the hosts: to this tick, or to the first one with events, whose number it returns. Meanwhile the network may run on to `limit`, and
+    // Runs as the loop does, for the hosts: to this tick, or to the first one with events, whose number it returns. Meanwhile the network may run on to `limit`, and
     // past events that the hosts have not got yet by less than the `reaction` (at least 1).
     size_t run(uint64_t until, uint64_t limit, uint64_t reaction);
     // std::logic_error: the network is ahead of its hosts, and `is_whole`.
     void end(bool is_whole);
 
     bool is_on() const { return is_on_; }
-    // What the hosts got last.
+    // The events that the hosts got last.
     const Inbox& inbox() const { return given_; }
     // Give a NIC a PDU (a bp_post, and its head) now. std::logic_error: as of end().
     void send(const uint8_t* post);
     // The same, at the end of a later tick.
     void send_at(uint64_t tick, const uint8_t* post);
-    // As of the loop, between end() and begin(); with PDUs that are given for later ticks.
+    // Runs as the loop does, between end() and begin(); with PDUs that are given for later ticks.
     void run_alone(uint64_t until);
 
   private:
@@ -76,11 +76,11 @@ class RunAhead {
     uint64_t taken_ = 0;            // groups
     Inbox given_;
 
-    // What the hosts' thread tells
+    // Messages of the hosts' thread
     Signal asked_;
     std::atomic<uint64_t> until_{0}, limit_{0}, reaction_{1}, handled_{0}, acts_{0};
     std::atomic<bool> is_over_{false};
-    // What the network's thread tells
+    // Messages of the network's thread
     Signal progress_;
     std::atomic<uint64_t> done_{0}, acted_upon_{0};
 

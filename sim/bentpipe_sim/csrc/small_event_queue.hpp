@@ -16,12 +16,12 @@ class SmallEventQueue {
     static constexpr size_t MOST = 8;
 
     SmallEventQueue() { std::fill_n(keys_, MOST, Key::number(Key::NONE)); }
-    void add(Ticket& its) {
-        its.number = Key::of(0, its.node);
-        set(its, NEVER);
+    void add(Ticket& ticket) {
+        ticket.number = Key::of(0, ticket.node);
+        set(ticket, NEVER);
     }
-    void set(const Ticket& its, uint64_t tick) { keys_[its.node] = Key::number(key_in(its, tick)); }
-    uint64_t due(const Ticket& its) const { return Key::tick(Key::bits(keys_[its.node])); }
+    void set(const Ticket& ticket, uint64_t tick) { keys_[ticket.node] = Key::number(key_in(ticket, tick)); }
+    uint64_t due(const Ticket& ticket) const { return Key::tick(Key::bits(keys_[ticket.node])); }
 
     // The position of a run in the queue, which the compiler keeps in registers: the first key.
     class Cursor {
@@ -52,15 +52,15 @@ class SmallEventQueue {
             std::memcpy(&keys[node()], &Key::NONE, sizeof Key::NONE);
             first = found(keys);
         }
-        void reschedule(const Ticket& its, uint64_t due, uint64_t) {  // put the popped node back
-            const uint64_t key = key_in(its, due);
-            std::memcpy(&queue_.keys_[its.node], &key, sizeof key);
+        void reschedule(const Ticket& ticket, uint64_t due, uint64_t) {  // put the popped node back
+            const uint64_t key = key_in(ticket, due);
+            std::memcpy(&queue_.keys_[ticket.node], &key, sizeof key);
             schedule_earlier(key);
         }
-        void schedule_earlier(const Ticket& its, uint64_t tick, uint64_t) {  // only if it is due later
-            double& kept = queue_.keys_[its.node];
-            kept = lesser(Key::number(key_in(its, tick)), kept);
-            schedule_earlier(key_in(its, tick));
+        void schedule_earlier(const Ticket& ticket, uint64_t tick, uint64_t) {  // only if it is due later
+            double& kept = queue_.keys_[ticket.node];
+            kept = lesser(Key::number(key_in(ticket, tick)), kept);
+            schedule_earlier(key_in(ticket, tick));
         }
         void begin_block() {}
         void finish(uint64_t) {}
@@ -82,7 +82,7 @@ class SmallEventQueue {
     };
 
   private:
-    static uint64_t key_in(const Ticket& its, uint64_t tick) { return (tick << Key::BITS) + its.number; }
+    static uint64_t key_in(const Ticket& ticket, uint64_t tick) { return (tick << Key::BITS) + ticket.number; }
 
     alignas(64) double keys_[MOST];
     double stop_ = Key::number(Key::NONE);

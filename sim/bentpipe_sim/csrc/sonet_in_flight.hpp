@@ -31,7 +31,7 @@ class SonetInFlight {
         cell.tick = tick;
     }
 
-    // Whether the first has been in for too long to come out any more.
+    // Returns whether the first cell has been in for too long to come out.
     bool overdue(uint64_t tick) const { return !empty() && first().tick + TICKS < tick; }
 
     // Cells of a VC; with `last`, only those that end a PDU.

@@ -30,11 +30,11 @@ class TimingWheel {
         base_ = now;
     }
     // Only between runs, and not before the end of the last one.
-    void set(Ticket& its, uint64_t tick) {
-        its.due = tick;
+    void set(Ticket& ticket, uint64_t tick) {
+        ticket.due = tick;
         if (laid_ != tickets_.size()) return;
         Cursor cursor(*this);
-        cursor.put(its, tick, base_);
+        cursor.put(ticket, tick, base_);
         ticks_ = cursor.ticks_;
     }
 
@@ -62,8 +62,8 @@ class TimingWheel {
         uint64_t tick() const { return first_.tick; }
         size_t node() const { return first_.node; }
         bool ends(size_t node) const { return node == wheel_.tickets_.size(); }  // else begin_block() is due
-        // Whether the node is due in this tick, and its bit is not stale.
-        static bool due(const Ticket& its, uint64_t tick) { return its.due == tick; }
+        // Returns whether the node is due in this tick, and its bit is not stale.
+        static bool due(const Ticket& ticket, uint64_t tick) { return ticket.due == tick; }
 
         // Take the first node out of the queue, to evaluate it.
         void pop() {
@@ -73,12 +73,12 @@ class TimingWheel {
             else find_behind_word();
         }
         // Put the popped node back.
-        [[gnu::always_inline]] void reschedule(Ticket& its, uint64_t due, uint64_t now) {
-            its.due = due;
-            put(its, due, now);
+        [[gnu::always_inline]] void reschedule(Ticket& ticket, uint64_t due, uint64_t now) {
+            ticket.due = due;
+            put(ticket, due, now);
         }
-        void schedule_earlier(Ticket& its, uint64_t tick, uint64_t now) {  // only if it is due later
-            if (tick < its.due) reschedule(its, tick, now);
+        void schedule_earlier(Ticket& ticket, uint64_t tick, uint64_t now) {  // only if it is due later
+            if (tick < ticket.due) reschedule(ticket, tick, now);
         }
         // A block of ticks begins.
         void begin_block() {
@@ -98,15 +98,15 @@ class TimingWheel {
 
         static uint64_t lowest(uint64_t word) { return uint32_t(__builtin_ctzll(word)); }
         // Insert a node that is due at `tick`, which is not before `now`.
-        [[gnu::always_inline]] void put(const Ticket& its, uint64_t tick, uint64_t now) {
+        [[gnu::always_inline]] void put(const Ticket& ticket, uint64_t tick, uint64_t now) {
             if (__builtin_expect(tick - now < SLOTS, 1)) {
-                const uint64_t node = its.node;
+                const uint64_t node = ticket.node;
                 wheel_.bits_[place(node, tick)] |= 1ull << node % 64;
                 if (__builtin_expect(wheel_.grouped_, 0)) wheel_.with_[tick % SLOTS] |= 1ull << (node / 64 >> wheel_.group_);
                 ticks_ |= 1ull << tick % SLOTS;
                 consider({tick, node});
             } else if (tick < NEVER) {
-                wheel_.insert_far(its, tick, now);
+                wheel_.insert_far(ticket, tick, now);
                 consider(wheel_.special());
             }
         }
@@ -186,7 +186,7 @@ class TimingWheel {
         ticks_ = 0;
         next_block_ = NEVER;
         laid_ = tickets_.size();
-        for (Ticket* its : tickets_) set(*its, its->due);
+        for (Ticket* ticket : tickets_) set(*ticket, ticket->due);
     }
     // The end of the run, or the start of a block: the latter comes after all nodes of the tick before it.
     First special() const {
@@ -199,11 +199,11 @@ class TimingWheel {
 
     uint64_t* block_of(uint64_t wheel, uint64_t slot) { return &bits_[(wheel * SLOTS + slot) * words_]; }  // not of the first
     // Insert a node that is due after the 64 ticks from `base` on.
-    [[gnu::noinline]] void insert_far(const Ticket& its, uint64_t due, uint64_t base) {
+    [[gnu::noinline]] void insert_far(const Ticket& ticket, uint64_t due, uint64_t base) {
         uint64_t wheel = 1;
         while ((due >> 6 * wheel) - (base >> 6 * wheel) >= SLOTS) ++wheel;
         const uint64_t block = due >> 6 * wheel;
-        block_of(wheel, block % SLOTS)[its.node / 64] |= 1ull << its.node % 64;
+        block_of(wheel, block % SLOTS)[ticket.node / 64] |= 1ull << ticket.node % 64;
         far_[wheel] |= 1ull << block % SLOTS;
         next_block_ = std::min(next_block_, block << 6 * wheel);
         look_at_limit();
@@ -219,8 +219,8 @@ class TimingWheel {
             uint64_t* const words = block_of(wheel, slot);
             for (size_t at = 0; at < words_; ++at)
                 for (uint64_t left = std::exchange(words[at], 0); left; left &= left - 1) {
-                    const Ticket& its = *tickets_[at * 64 + Cursor::lowest(left)];
-                    cursor.put(its, its.due, base_);
+                    const Ticket& ticket = *tickets_[at * 64 + Cursor::lowest(left)];
+                    cursor.put(ticket, ticket.due, base_);
                 }
         }
         ticks_ = cursor.ticks_;

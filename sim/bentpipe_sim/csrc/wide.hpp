@@ -22,7 +22,7 @@ inline void move(W<N>& to, const W<N>& from) {
     for (int k = 0; k < N / 2; ++k) *(Pair*)(to.w + 2 * k) = pairs[k];
     if constexpr (N % 2) to.w[N - 1] = from.w[N - 1];
 }
-// What is at a known place behind a row's beginning, that row so many octets behind the first. The row's place is worked out
+// A value at a known place behind a row's beginning, that row so many octets behind the first. The row's place is worked out
 // once for all of its fields, as the compiler can't join it with where the array is.
 template <class T>
 inline const T& in_row(const void* first, size_t row, size_t place) {
@@ -96,7 +96,7 @@ inline int64_t extend(uint64_t a) {
     return int64_t(a << (64 - Bits)) >> (64 - Bits);
 }
 
-// Its lowest so many bits.
+// The lowest so many bits of a value.
 template <int Bits, int N>
 inline W<N> trim(W<N> a) {
     if (Bits % 64) a.w[N - 1] &= ones(Bits % 64);
@@ -148,7 +148,7 @@ inline W<N> shl(const W<N>& a, uint64_t by) {
     }
     return r;
 }
-// Of a signed number of so many bits.
+// The value of a signed number of so many bits.
 template <int Bits, int N>
 inline W<N> sar(const W<N>& a, uint64_t by) {
     const bool negative = a.w[(Bits - 1) / 64] >> (Bits - 1) % 64 & 1;

@@ -150,7 +150,7 @@ class _Reader:
             if mark in s.attrs
         ]
         marked.sort(key=lambda each: each[0][0])
-        self.found.deciding = [(bits, said[1] if len(said) > 1 else None) for said, bits in marked]
+        self.found.deciding = [(bits, parts[1] if len(parts) > 1 else None) for parts, bits in marked]
         return self.found
 
     def add(self, cell: Cell) -> int:

@@ -99,6 +99,6 @@ def _compiled(text: str, asked: list[tuple[str, str]]) -> tuple[dict[str, tuple[
         file.write_text(source)
         command = [compiler(), "-std=gnu++17", "-w", *more_flags(), f"-I{CSRC}", str(file), "-o", str(program)]
         run(command, "compiling a node's layout")
-        said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
-    found = {name: (int(octet), int(size)) for name, octet, size in map(str.split, said.splitlines())}
+        output = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    found = {name: (int(octet), int(size)) for name, octet, size in map(str.split, output.splitlines())}
     return found, found.pop("Node")[1]

@@ -151,8 +151,8 @@ class Control:
         number = {"id": given.get("id")}
         known = isinstance(what, list) and all(each in _SUBSCRIBED for each in what)
         if not known or not isinstance(every_s, (int, float)) or not _LEAST_S <= every_s <= 3600:
-            said = f"what: some of {', '.join(_SUBSCRIBED)}; every_s: {_LEAST_S} to 3600"
-            return message({**number, "error": {"code": -32602, "message": said}})
+            problem = f"what: some of {', '.join(_SUBSCRIBED)}; every_s: {_LEAST_S} to 3600"
+            return message({**number, "error": {"code": -32602, "message": problem}})
         if given["method"] == "subscribe":
             client.subscribed |= dict.fromkeys(what, float(every_s))
         else:

@@ -127,8 +127,8 @@ def ip(*arguments: str) -> str:
     except FileNotFoundError:
         raise BentpipeError("the program ip is missing; get it: apt-get install iproute2") from None
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise BentpipeError(f"ip {' '.join(arguments)}: {said[-1] if said else f'exit code {done.returncode}'}")
+        lines = done.stderr.strip().splitlines()
+        raise BentpipeError(f"ip {' '.join(arguments)}: {lines[-1] if lines else f'exit code {done.returncode}'}")
     return done.stdout
 
 

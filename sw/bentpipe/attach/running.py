@@ -65,8 +65,8 @@ class Attached:
                 os.close(far)
             begin = news.readline()
         if not begin:
-            _, said = self._process.communicate()
-            raise BentpipeError((said.decode(errors="replace").strip().splitlines() or ["the session ended"])[-1])
+            _, stderr = self._process.communicate()
+            raise BentpipeError((stderr.decode(errors="replace").strip().splitlines() or ["the session ended"])[-1])
         self.ends = json.loads(begin)["ends"]
         self._client = SessionClient(self.folder)
         return self
@@ -81,10 +81,10 @@ class Attached:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
-            _, said = self._process.communicate(timeout=_END_S)
+            _, stderr = self._process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            _, said = self._process.communicate()
+            _, stderr = self._process.communicate()
         if self._process.returncode and kind is None:
-            lines = said.decode(errors="replace").strip().splitlines()
+            lines = stderr.decode(errors="replace").strip().splitlines()
             raise BentpipeError(lines[-1] if lines else f"the session ended with {self._process.returncode}")

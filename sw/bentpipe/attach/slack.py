@@ -72,10 +72,10 @@ class Slack:
                 "more than configured"
             )
         where = ", ".join(self.lines)
-        said = f"{format_time(self.taken_ps)} of the delay of {where} are used as slack"
+        text = f"{format_time(self.taken_ps)} of the delay of {where} are used as slack"
         if self.excess_ps:
-            said += f", {format_time(self.excess_ps)} more are missing, and delay each packet by as much"
-        return said
+            text += f", {format_time(self.excess_ps)} more are missing, and delay each packet by as much"
+        return text
 
 
 def take_slack(

@@ -194,10 +194,10 @@ def _table(results: list[dict[str, Any]], segments: dict[str, dict[str, Any]]) -
     for title in ("case", "hosts", "what", "share", "s per s", "evaluations a simulated second", "ns each"):
         where.add_column(title, justify="left" if title in ("case", "hosts", "what") else "right")
     for r in results:
-        for what, its in r["where"].items():
-            evaluated = [f"{its['evaluations']:,.0f}", f"{its['ns']:.0f}"] if "ns" in its else []
+        for what, cost in r["where"].items():
+            evaluated = [f"{cost['evaluations']:,.0f}", f"{cost['ns']:.0f}"] if "ns" in cost else []
             form = _short(r["hosts"]) if "goodput_mbps" in r else ""
-            where.add_row(r["case"], form, what, f"{100 * its['share']:.0f} %", f"{its['ratio']:.3f}", *evaluated)
+            where.add_row(r["case"], form, what, f"{100 * cost['share']:.0f} %", f"{cost['ratio']:.3f}", *evaluated)
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
     console.print(where)

@@ -33,8 +33,8 @@ def _run(given: argparse.Namespace) -> int:
         done += [session.call("set", settings=given.settings)] if given.settings else []
     if given.json:
         return print_json({"folder": str(folder), "done": done})
-    said = [*(["the file's state"] if given.reset else []), *given.settings]
-    print(f"{folder}: {', '.join(said)}")
+    changes = [*(["the file's state"] if given.reset else []), *given.settings]
+    print(f"{folder}: {', '.join(changes)}")
     return 0
 
 

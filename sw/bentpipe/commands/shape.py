@@ -20,8 +20,10 @@ def shape_option(parser: argparse.ArgumentParser) -> None:
         help="size and options, for example vcs=256,options=red+police (may be repeated)",
     )
     for part in ("ports", "vcs", "cells"):
-        its = f"{part}={{}}".format
-        parser.add_argument(f"--{part}", metavar="N", dest="shape", action="append", type=its, help=f"--shape {part}=N")
+        text = f"{part}={{}}".format
+        parser.add_argument(
+            f"--{part}", metavar="N", dest="shape", action="append", type=text, help=f"--shape {part}=N"
+        )
 
 
 def shape_of(kind: str, given: Sequence[str]) -> dict[str, int]:

@@ -223,12 +223,12 @@ def judge(name: str, runs: Sequence[dict[str, Any]], folder: Path) -> None:
     """Fail if a run does not come to what is expected of it."""
     from bentpipe.results.expect import broken, expectation_text
 
-    said = [
+    failures = [
         ": ".join(filter(None, (run["name"], expectation_text(row)))) for run in runs for row in broken(run["expected"])
     ]
-    if said:
-        error = ExperimentFailed(f"{name}: {said[0]} (kept in {folder})")
-        error.more = tuple(f"{name}: {each}" for each in said[1:])
+    if failures:
+        error = ExperimentFailed(f"{name}: {failures[0]} (kept in {folder})")
+        error.more = tuple(f"{name}: {each}" for each in failures[1:])
         raise error
 
 

@@ -115,12 +115,12 @@ def unpaired_text(ours: Side, theirs: Side) -> list[str]:
 
 def groups_text(groups: Iterable[SeedGroup]) -> str:
     """Return which runs some groups have, in words."""
-    said = []
+    parts = []
     for group in groups:
         seeds = [] if len(group.runs) == 1 else [f"{len(group.runs)} seeds"]
         what = "; ".join(filter(None, (group.first.case, *map(change_text, group.first.set_apart), *seeds)))
-        said.append(f"{group.first.id} ({what})" if what else group.first.id)
-    return ", ".join(said)
+        parts.append(f"{group.first.id} ({what})" if what else group.first.id)
+    return ", ".join(parts)
 
 
 def beside(ours: Side, theirs: Side, metrics: Sequence[str] = ()) -> list[dict[str, Any]]:

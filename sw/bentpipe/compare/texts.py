@@ -131,8 +131,8 @@ def side_comparison(
     tables = [Table(f"{ours} (ours) beside {theirs} (theirs)", columns, shown, 4)]
     notes = []
     if differences:
-        said = [[*_differ(each)] for each in differences[:_MOST_DIFFERENCES]]
-        tables.append(Table("Set differently", ("key", "theirs -> ours"), said, 2))
+        rows_of_settings = [[*_differ(each)] for each in differences[:_MOST_DIFFERENCES]]
+        tables.append(Table("Set differently", ("key", "theirs -> ours"), rows_of_settings, 2))
         if len(differences) > _MOST_DIFFERENCES:
             notes.append(f"{len(differences) - _MOST_DIFFERENCES} more keys differ.")
     else:

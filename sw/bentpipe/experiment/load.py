@@ -241,9 +241,9 @@ class _File:
             source = dataclasses.replace(self.source, overrides=touched, defaults={})
             made = self.changed(document, source, settings, options)
         except BentpipeError as error:
-            said = type(error)(f"case {case.name!r}: {error}")
-            said.more = tuple(f"case {case.name!r}: {line}" for line in error.more)
-            raise said from None
+            error_of_case = type(error)(f"case {case.name!r}: {error}")
+            error_of_case.more = tuple(f"case {case.name!r}: {line}" for line in error.more)
+            raise error_of_case from None
         given = [(row.case, row.metric or "") for row in made.published]
         found = [*_unknown_cases(given, [case.name for case in self.cases])]
         if found:

@@ -149,26 +149,26 @@ class EndPoint:
             self.counts["bad"] += 1
             return
         try:
-            said = unpack(payload)
+            message = unpack(payload)
         except OamError:
             self.counts["other"] += 1
             return
-        if isinstance(said, Loopback):
-            if said.to_be_looped:
-                self._loop(pti, said)
+        if isinstance(message, Loopback):
+            if message.to_be_looped:
+                self._loop(pti, message)
             else:
-                self._back(said, now)
+                self._back(message, now)
         elif pti != END_PTI:
             self.counts["other"] += 1
-        elif isinstance(said, Ais):
+        elif isinstance(message, Ais):
             self.counts["ais_received"] += 1
             self._ais_ends = now + ABSENT_PS
             self._change("ais", True, now)
-        elif isinstance(said, Rdi):
+        elif isinstance(message, Rdi):
             self.counts["rdi_received"] += 1
             self._rdi_ends = now + ABSENT_PS
             self._change("rdi", True, now)
-        elif isinstance(said, ContinuityCheck):
+        elif isinstance(message, ContinuityCheck):
             self.counts["cc_received"] += 1
             self.user(now)
         else:
@@ -244,25 +244,25 @@ class EndPoint:
         elif not alarmed:
             self._alarm_due = 0
 
-    def _loop(self, pti: int, said: Loopback) -> None:
-        here = said.location in (END_POINT, self.location) or (pti == SEGMENT_PTI and said.location == ALL_POINTS)
+    def _loop(self, pti: int, message: Loopback) -> None:
+        here = message.location in (END_POINT, self.location) or (pti == SEGMENT_PTI and message.location == ALL_POINTS)
         if here:
-            self._send(pti, said.looped(), "looped")
+            self._send(pti, message.looped(), "looped")
         else:
             self.counts["other"] += 1
 
-    def _back(self, said: Loopback, now: int) -> None:
+    def _back(self, message: Loopback, now: int) -> None:
         self.give_up(now)
-        found = self._waiting.pop(said.tag, None) if said.source == self.location else None
+        found = self._waiting.pop(message.tag, None) if message.source == self.location else None
         if found is None:
             self.counts["other"] += 1
             return
         self.counts["returned"] += 1
         found[1].returned(found[0], now)
 
-    def _send(self, pti: int, said: Any, count: str) -> None:
+    def _send(self, pti: int, message: Any, count: str) -> None:
         self.counts[count] += 1
-        self.out.append((pti, pack(said)))
+        self.out.append((pti, pack(message)))
 
 
 @final

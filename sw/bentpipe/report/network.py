@@ -150,9 +150,9 @@ def _policy(switch: Mapping[str, Any]) -> str:
 def network_svg(summary: Mapping[str, Any]) -> str:
     """Return both forms of the drawing of a run's network; a style sheet shows the one that fits the screen."""
     network = network_of(summary)
-    said = "; ".join(_sentences(network))
+    label = "; ".join(_sentences(network))
     drawings = [lay_out(network), lay_out(network, upright=True)]
-    return "".join(_svg(drawing, said) for drawing in drawings)
+    return "".join(_svg(drawing, label) for drawing in drawings)
 
 
 def _sentences(network: Network) -> Iterable[str]:
@@ -166,11 +166,11 @@ def _sentences(network: Network) -> Iterable[str]:
         yield f"host {host.name} at {host.switch}, {host.rate}"
 
 
-def _svg(drawing: Drawing, said: str) -> str:
+def _svg(drawing: Drawing, label: str) -> str:
     kind = "upright" if drawing.upright else "along"
     parts = [
         f'<svg class="network {kind}" role="img" viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}" '
-        f'width="{drawing.width:.0f}" height="{drawing.height:.0f}" aria-label="{html.escape(said)}">'
+        f'width="{drawing.width:.0f}" height="{drawing.height:.0f}" aria-label="{html.escape(label)}">'
     ]
     parts += [_joint_svg(joint, drawing.upright) for joint in drawing.joints]
     parts += [_box_svg(box) for box in drawing.boxes]

@@ -232,13 +232,13 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
         told = (counts["injected"], counts["released"], end["dropped"], late["count"], computed["count"])
         rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in told), *times])
     yield table(_ENDS, rows, 2, name="Real hosts")
-    said = [attached["slack"]["text"], f"{attached['priority']} priority"]
-    said += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
-    said += [
+    parts = [attached["slack"]["text"], f"{attached['priority']} priority"]
+    parts += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
+    parts += [
         f"at {change['at_ps'] / 1e12:.2f} s: {', '.join(change['settings']) or 'back to the state of the file'}"
         for change in attached["changed"]
     ]
-    yield f"<p>{html.escape('; '.join(said))}.</p>"
+    yield f"<p>{html.escape('; '.join(parts))}.</p>"
 
 
 def _rare(s: Mapping[str, Any]) -> str:
@@ -254,7 +254,7 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
     return [text, table(splitting_columns(split), rows, 0, name="Splitting")] if rows else [text]
 
 
-def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -> str:
+def _figures(names: Sequence[str], figures: Mapping[str, Any], text: str = "") -> str:
     """Return the places in which the script draws."""
     if not names:
         return ""
@@ -264,7 +264,7 @@ def _figures(names: Sequence[str], figures: Mapping[str, Any], said: str = "") -
         for name in names
     )
     without = "<noscript><p>The figures need JavaScript; PNG and SVG files of them are beside this file.</p></noscript>"
-    return f'{without}<div class="figures">{f"<p>{html.escape(said)}</p>" if said else ""}{places}</div>'
+    return f'{without}<div class="figures">{f"<p>{html.escape(text)}</p>" if text else ""}{places}</div>'
 
 
 def _events(s: Mapping[str, Any]) -> str:
@@ -272,8 +272,8 @@ def _events(s: Mapping[str, Any]) -> str:
     text = f"<p>{html.escape('; '.join(followed))}. Each row is in changes.parquet.</p>" if followed else ""
     if not rows:
         return text
-    said = "<p>Settings changed in the run (dotted lines in the figures).</p>"
-    return text + said + table(EVENT_COLUMNS, rows, 1, name="Changed in the run")
+    heading = "<p>Settings changed in the run (dotted lines in the figures).</p>"
+    return text + heading + table(EVENT_COLUMNS, rows, 1, name="Changed in the run")
 
 
 def _flows(result: RunResult) -> Iterator[str]:

@@ -257,8 +257,8 @@ def splitting_text(split: Mapping[str, Any]) -> str:
             f"{split['port']}. The plain run had {split['stem']:,} cells, and {verb} {_fine(alone['value'])} of them "
             f"({_between(alone)})."
         )
-    said = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
-    text = said if done < planned else ""
+    remark = f"Stopped: {done} of {planned} batches have all their trials, and the estimate is of these. "
+    text = remark if done < planned else ""
     interval = _between(ours) if ours["low"] is None else f"95 % interval {_between(ours)}"
     text += f"{noun.capitalize()} at {split['port']}: {_fine(ours['value'])} of the arriving cells ({interval})"
     text += f", from {split['cells']:,} cells in {split['trials']:,} trials, a pilot and the plain run. "
@@ -482,8 +482,8 @@ def time_text(summary: dict[str, Any]) -> str:
     text += f" in {time['wall_s']:.1f} s"
     if time["wall_per_simulated"]:
         text += f" ({1 / time['wall_per_simulated']:.2f} x real time)"
-    if (its := time.get("parts", {})).get("parts", 1) > 1:
-        text += f", in {its['parts']} parts on {its['threads']} thread{'s' if its['threads'] > 1 else ''}"
+    if (parts := time.get("parts", {})).get("parts", 1) > 1:
+        text += f", in {parts['parts']} parts on {parts['threads']} thread{'s' if parts['threads'] > 1 else ''}"
     return text
 
 

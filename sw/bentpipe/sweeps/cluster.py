@@ -110,9 +110,9 @@ def started(make: Callable[[], C]) -> C:
         try:
             return make()
         except (RuntimeError, TimeoutError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            _log.info("the workers don't start (%d of %d): %s", attempt, _STARTS, said)
-            last = said
+            reason = " ".join(str(error).split()) or type(error).__name__
+            _log.info("the workers don't start (%d of %d): %s", attempt, _STARTS, reason)
+            last = reason
     raise BentpipeError(
         f"the workers didn't start in {_STARTS} attempts ({last}): give fewer (--workers), or free some memory"
     )
@@ -128,8 +128,8 @@ def _connected(address: str) -> Client:
             return Client(scheduler_file=address, timeout=_CONNECT_S)
         return Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise BentpipeError(f"--cluster {address}: no Dask scheduler answers there: {said}") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise BentpipeError(f"--cluster {address}: no Dask scheduler answers there: {reason}") from None
 
 
 def _need_bokeh() -> None:

@@ -134,12 +134,12 @@ def _experiments(s: Mapping[str, Any], led: Mapping[str, str]) -> str:
         own = [run for run in s["runs"] if run["experiment"] == row[0]]
         links.append(led.get(own[0]["folder"], "") if len(own) == 1 else f"#of-{row[0]}")
     classes = ["unmet" if "failed" in row[3] or "not as" in row[3] else "" for row in rows]
-    said = (
+    remark = (
         "<p>Errors compare our means with published figures, for complete runs without changed settings. An "
         "experiment's "
         "name links to its run, or to its runs below.</p>"
     )
-    return said + table(CATALOGUE_COLUMNS, rows, 4, name="Experiments", links=links, classes=classes)
+    return remark + table(CATALOGUE_COLUMNS, rows, 4, name="Experiments", links=links, classes=classes)
 
 
 def _figures(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Spec]:
@@ -236,8 +236,8 @@ def _bars(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], led: Mapping[
             f'<span class="value">{figure_text(mean.mean)}'
             f"{'' if mean.half is None else f' ± {figure_text(mean.half)}'} Mb/s</span></li>"
         )
-    said = f'<p class="sub">Mean over seeds; the line across a bar is the {_INTERVAL}.</p>' if s["seeds"] else ""
-    return f'<ul class="bars">{"".join(items)}</ul>{said}'
+    remark = f'<p class="sub">Mean over seeds; the line across a bar is the {_INTERVAL}.</p>' if s["seeds"] else ""
+    return f'<ul class="bars">{"".join(items)}</ul>{remark}'
 
 
 def _whisker(mean: Mean, most: float) -> str:
@@ -266,9 +266,9 @@ def _means(s: Mapping[str, Any]) -> str:
     if not s["means"]:
         return ""
     columns, rows = mean_rows(s)
-    said = f"<p>± is half the {_INTERVAL} of the mean.</p>" if len(s["seeds"]) > 1 else ""
+    remark = f"<p>± is half the {_INTERVAL} of the mean.</p>" if len(s["seeds"]) > 1 else ""
     whole = [[cell.replace(" ± ", "\u00a0±\u00a0") for cell in row] for row in rows]
-    return said + table(columns, whole, columns.index("runs"), name="Means", strong="Mb/s")
+    return remark + table(columns, whole, columns.index("runs"), name="Means", strong="Mb/s")
 
 
 def _failed(s: Mapping[str, Any]) -> str:

@@ -84,7 +84,7 @@ def run_until_precise(plan: Plan, precision: Precision, run: Callable[[Plan], di
         points = [_point(entry, precision) for entry in summary["means"]]
         more = [] if summary["status"] == "interrupted" else _more(plan, points, precision)
         if not more:
-            return summary | _said(points, precision, summary)
+            return summary | _figures_of_precision(points, precision, summary)
         seeds = tuple(sorted({*plan.seeds, *(planned.experiment.seed for planned in more)}))
         plan = replace(plan, runs=(*plan.runs, *more), seeds=seeds)
 
@@ -150,7 +150,9 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _said(points: list[dict[str, Any]], precision: Precision, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _figures_of_precision(
+    points: list[dict[str, Any]], precision: Precision, summary: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the part of ``result.json`` about precision: the points, and a remark on those that are not precise
     enough."""
     label = label_of(precision.metric)

@@ -91,9 +91,9 @@ def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     for row in rows:
         remarks = [*(["predicted"] if row["ratio"] is not None and row["measured"] is None else []), *row["remarks"]]
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
-        said = ", ".join(remarks) if row["ours"] is not None else ""
-        if said:
-            ratio = said if row["ratio"] is None else f"{ratio} ({said})"
+        remark = ", ".join(remarks) if row["ours"] is not None else ""
+        if remark:
+            ratio = remark if row["ratio"] is None else f"{ratio} ({remark})"
         varied = ", ".join(f"{key}={value}" for key, value in row["values"].items())
         case = "; ".join(filter(None, (row["case"], varied)))
         figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours", "half")]

@@ -146,7 +146,7 @@ def test_sessions_are_as_dependent_as_their_lengths_say():
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("flow.0.reach=1000", "--set flow.0.reach: 1000 is no power of two"),
         ("flow.0.hurst=0.4", "--set flow.0.hurst: 0.4 is out of range 0.5 to 0.99"),
@@ -154,16 +154,16 @@ def test_sessions_are_as_dependent_as_their_lengths_say():
         ("flow.0.mean=0", "--set flow.0.mean: hardly any interval would have a block"),
     ],
 )
-def test_settings_that_make_no_sense_are_a_line(setting, said, tmp_path, capsys):
+def test_settings_that_make_no_sense_are_a_line(setting, message, tmp_path, capsys):
     file = tmp_path / "x.toml"
     file.write_text(
         '[experiment]\nid = "x"\ntitle = "x"\nduration = "1 ms"\n[network.switches.lan]\n[network.hosts]\n'
         'a = { port = "lan:0" }\nb = { port = "lan:1" }\n[[flow]]\nsource = "a"\nsink = "b"\napp = "fgn"\n'
         'protocol = "udp"\nblock = "200 B"\ninterval = "1 ms"\nmean = 10\nsigma = 0.1\n'
     )
-    more = [] if "interval" not in said else ["--set", "flow.0.interval=1 ms"]
+    more = [] if "interval" not in message else ["--set", "flow.0.interval=1 ms"]
     assert main(["show", str(file), "--set", setting, *more]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("hurst", "least"), [(0.6, 1), (0.8, 3)])

@@ -131,7 +131,7 @@ def test_formats_of_video_traces(form, text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "x.csv:1: expected a line with the columns 'time', 'size' and maybe 'vc'"),
         (b"time,size\n", "x.csv: has no packet"),
@@ -146,20 +146,20 @@ def test_formats_of_video_traces(form, text, tmp_path):
         (b"\x0a\x0d\x0d\x0a\x05\0\0\0\x4d\x3c\x2b\x1a", "x.csv: ends within a block, or has a wrong length"),
     ],
 )
-def test_a_file_that_is_no_trace_is_one_line(content, said, tmp_path, capsys):
+def test_a_file_that_is_no_trace_is_one_line(content, message, tmp_path, capsys):
     (tmp_path / "x.csv").write_bytes(content)
     (tmp_path / "x.toml").write_text(HEAD + 'app = "trace"\nfile = "x.csv"\n')
     assert main(["show", str(tmp_path / "x.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert said in line and re.match(r"bentpipe: x.toml:\d+: flow.0.file: ", line)
+    assert message in line and re.match(r"bentpipe: x.toml:\d+: flow.0.file: ", line)
 
 
 def test_a_missing_file_or_vc_is_one_line(tmp_path, capsys):
     (tmp_path / "x.csv").write_text(CSV)
     (tmp_path / "x.toml").write_text(HEAD + 'app = "trace"\nfile = "x.csv"\n')
-    for setting, said in (
+    for setting, message in (
         ("flow.0.of_vc=0/42", "x.csv: has no packet of VC '0/42'; it has 0/40, 0/41"),
         ("flow.0.file=y.csv", "y.csv: No such file or directory"),
     ):
         assert main(["show", str(tmp_path / "x.toml"), "--set", setting]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err

@@ -14,7 +14,7 @@ MS = 10**9
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("veth0", "expected ns:NAME"),
         ("nss:a", "no end 'nss'; did you mean 'ns'"),
@@ -23,8 +23,8 @@ MS = 10**9
         ("tun:a/../../b", "a name has 1 to 15"),
     ],
 )
-def test_what_is_no_end_is_a_line(text: str, said: str) -> None:
-    with pytest.raises(BentpipeError, match=said):
+def test_what_is_no_end_is_a_line(text: str, message: str) -> None:
+    with pytest.raises(BentpipeError, match=message):
         parse_end(text, "--a")
 
 
@@ -35,7 +35,7 @@ def test_the_first_flow_says_who_a_and_b_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "said"),
+    ("a", "b", "message"),
     [
         ("ns:x", "ns:x", "another host already has this end"),
         ("ns:x", "alpha1=ns:y", "host alpha1 has an end already"),
@@ -43,9 +43,9 @@ def test_the_first_flow_says_who_a_and_b_are() -> None:
         ("tun:x", "tap:y", "use the same kind at all ends"),
     ],
 )
-def test_ends_that_dont_go_together_are_a_line(a: str, b: str, said: str) -> None:
+def test_ends_that_dont_go_together_are_a_line(a: str, b: str, message: str) -> None:
     experiment = load("acts-1flow")
-    with pytest.raises(BentpipeError, match=said):
+    with pytest.raises(BentpipeError, match=message):
         attached_hosts(experiment, parse_ends(a, b, (), experiment))
 
 

@@ -58,9 +58,9 @@ class _Board:
         return self.time
 
     def send(self, octets: bytes) -> None:
-        said = len(self.bridge.answers)
+        message = len(self.bridge.answers)
         self.bridge.feed(self.out(octets))
-        for answer in self.bridge.answers[said:]:
+        for answer in self.bridge.answers[message:]:
             late = self.rng.choice((0.001, 0.001, 0.01, 0.2, 0.4))
             self._coming.append((self.time + late, self.back(frame(answer))))
         del self.bridge.answers[:]
@@ -203,9 +203,9 @@ def test_the_board_in_software_answers_as_the_model() -> None:
         octets.append(frame([7 << 16 | (sequence & 0xFF) << 8 | 2, *items[: rng.randrange(30)]]))
         octets += rng.choice(([], [octets[-1]], [rng.randbytes(9)]))
     for each in octets:
-        said = len(reference.answers)
+        message = len(reference.answers)
         reference.feed(each)
-        assert bridge.feed(each) == b"".join(map(frame, reference.answers[said:]))
+        assert bridge.feed(each) == b"".join(map(frame, reference.answers[message:]))
     assert ours.done == theirs.done and len(ours.done) > 100
 
 

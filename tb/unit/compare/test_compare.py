@@ -208,12 +208,12 @@ def test_mixtures_give_the_same_rows_in_every_order(mixed, seed):
 
 def test_what_is_left_out_is_told(mixed, capsys):
     assert main(["compare", "published", *(str(folder) for _, of, *_, folder in mixed if of == "x")]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    expected_text = " ".join(capsys.readouterr().out.split())
     assert (
         "Left out, as there are whole runs with the same settings: x (experiment.duration: 10 s -> 3 s; 2 seeds)"
-        in said
+        in expected_text
     )
-    assert "left out as a later run has the same settings and the same seed: 1 run." in said
+    assert "left out as a later run has the same settings and the same seed: 1 run." in expected_text
     short, whole = ([str(f) for name, of, *_, f in mixed if (name, of) == (kind, "x")] for kind in ("short", "case"))
     assert main(["compare", *short[:1], *whole[:1], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == []
@@ -402,8 +402,8 @@ def test_the_command(folders, capsys):
 def test_wrong_use(folders, capsys, arguments, message):
     capsys.readouterr()
     assert main(["compare", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert message in said and said.count("\n") == 1
+    expected_text = capsys.readouterr().err
+    assert message in expected_text and expected_text.count("\n") == 1
 
 
 def test_runs_that_are_not_done_are_left_out(folders, tmp_path):

@@ -77,18 +77,18 @@ def test_a_picture_is_of_a_run_that_is_done(elsewhere, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"status": "interrupted"}, "not taken: interrupted"),
         ({"settings": ["hosts.mtu=1500"]}, "not taken: done, hosts.mtu=1500"),
         ({"configuration": load("lan-3flows", ["hosts.mtu=1500"]).document}, "the experiment is another one now"),
     ],
 )
-def test_other_runs_are_not_taken(elsewhere, tmp_path, more, said):
+def test_other_runs_are_not_taken(elsewhere, tmp_path, more, message):
     (tmp_path / "pictures").mkdir()
     run_of(tmp_path / "runs" / "a", **more)
     lines, index = taken(elsewhere, tmp_path / "runs")
-    assert said in lines[0] and index == {}
+    assert message in lines[0] and index == {}
 
 
 def test_of_a_sweep_over_seeds_the_experiments_own_is_taken(elsewhere, tmp_path):

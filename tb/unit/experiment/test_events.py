@@ -49,7 +49,7 @@ def test_an_event_holds_from_the_first_tick_at_its_time_or_later(read):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ('"network.lines.wan.order" = "merged"', "network.lines.wan.order can't be changed in a run; "),
         ('"network.switches.west.buffer_cells" = 9', "network.switches.west.buffer_cells can't be changed in a run; "),
@@ -61,11 +61,11 @@ def test_an_event_holds_from_the_first_tick_at_its_time_or_later(read):
         ('"network.lines.wan.rate" = "3 Gb/s"', "network.lines.wan.rate: impossible rate '3 Gb/s': "),
     ],
 )
-def test_what_an_event_can_not_do(read, values, said):
+def test_what_an_event_can_not_do(read, values, message):
     with pytest.raises(ConfigError) as caught:
         read(('"1 s"', values))
     line = 1 + HEAD.count("\n") + 3
-    assert str(caught.value).startswith(f"two.toml:{line}: event.0.set: {said}")
+    assert str(caught.value).startswith(f"two.toml:{line}: event.0.set: {message}")
     assert not caught.value.more
 
 
@@ -163,7 +163,7 @@ def test_outages_and_bursts_of_a_line(read):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ("bursts={ good = 2, ber = 1e-4 }", "bursts: give both mean lengths, 'good' and 'bad' as times, or "),
         ("bursts={ good = 2, bad_cells = 4 }", "bursts: give both mean lengths, 'good' and 'bad' as times, or "),
@@ -173,10 +173,10 @@ def test_outages_and_bursts_of_a_line(read):
         ("outage=1", "outage: expected true or false, not 1"),
     ],
 )
-def test_outages_and_bursts_that_are_none(read, settings, said):
+def test_outages_and_bursts_that_are_none(read, settings, message):
     with pytest.raises(ConfigError) as caught:
         read(settings=(f"network.lines.wan.{settings}",))
-    assert f"network.lines.wan.{said}" in str(caught.value)
+    assert f"network.lines.wan.{message}" in str(caught.value)
 
 
 def test_bursts_of_a_sonet_line(read):

@@ -17,14 +17,14 @@ HEAD = TEXT[: TEXT.index("[[published]]")]
 
 
 @pytest.fixture
-def said(tmp_path):
-    def said(text):
+def message(tmp_path):
+    def message(text):
         (tmp_path / "near.toml").write_text(text)
         with pytest.raises(ConfigError) as caught:
             load(str(tmp_path / "near.toml"))
         return [str(caught.value), *caught.value.more]
 
-    return said
+    return message
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def said(tmp_path):
         ),
     ],
 )
-def test_what_was_meant(said, old, new, what):
-    assert what in said(HEAD.replace(old, new))[0]
+def test_what_was_meant(message, old, new, what):
+    assert what in message(HEAD.replace(old, new))[0]
 
 
-def test_what_is_known_is_listed_once(said):
-    first, second = said(HEAD.replace("[[flow]]\n", "[[flow]]\nxyzzy = 1\n"))
+def test_what_is_known_is_listed_once(message):
+    first, second = message(HEAD.replace("[[flow]]\n", "[[flow]]\nxyzzy = 1\n"))
     assert "; known: app, " in first and second.endswith(": flow.1.xyzzy: unknown key")
 
 

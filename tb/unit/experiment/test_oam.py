@@ -78,16 +78,16 @@ def test_a_path_gets_points_and_ends(read):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["network.vps.beam.path=['x','a','b']"], "network.vps.beam.oam: the virtual path ends at 'x'"),
         (["network.vps.beam.oam.segment=['b','d']"], "segment: it passes a, b, c, and no switch 'd'"),
     ],
 )
-def test_what_is_refused_of_paths(read, settings, said):
+def test_what_is_refused_of_paths(read, settings, message):
     with pytest.raises(ConfigError) as error:
         read(*settings, text=PATHS)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_both_ways_get_their_points(read):
@@ -110,7 +110,7 @@ def test_half_a_second_may_change_in_a_run(read):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["vc.0.oam.segment=['a','d']"], "vc.0.oam.segment: it passes a, b, c, and no switch 'd'"),
         (["vc.0.oam.segment=['c','a']"], "vc.0.oam.segment: it passes 'a' before 'c'"),
@@ -121,7 +121,7 @@ def test_half_a_second_may_change_in_a_run(read):
         (["network.switches.b.oam.scan='11 s'"], "scan: '11 s' is out of range 1 us to 10 s"),
     ],
 )
-def test_what_is_refused(read, settings, said):
+def test_what_is_refused(read, settings, message):
     with pytest.raises(ConfigError) as error:
         read(*settings)
-    assert said in str(error.value)
+    assert message in str(error.value)

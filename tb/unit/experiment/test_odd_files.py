@@ -30,16 +30,16 @@ def refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (f"{CASE}{PUBLISHED}case = true\n", "published.0.case: expected a text, not a truth value"),
         (f"{CASE}{PUBLISHED}metric = 5\n", "published.0.metric: expected a text, not a whole number"),
         (f"{CASE}{EXPECT}case = 5\n", "expect.0.case: expected a text, not a whole number"),
     ],
 )
-def test_a_case_that_is_no_text(refused, text, said):
+def test_a_case_that_is_no_text(refused, text, message):
     (line,) = refused(HEAD + text)
-    assert line.startswith("odd.toml:") and said.partition(",")[0] in line
+    assert line.startswith("odd.toml:") and message.partition(",")[0] in line
 
 
 @pytest.mark.parametrize("key", ["published", "expect"])
@@ -113,6 +113,6 @@ def test_an_event_moves_the_floor_above_what_the_port_began_with(tmp_path):
 
 
 def test_a_port_begins_between_floor_and_ceiling(refused):
-    said = refused(HEAD.replace("ber = [1e-9, 0]", REACTIVE.replace("50 kb/s", "10 kb/s")))
+    message = refused(HEAD.replace("ber = [1e-9, 0]", REACTIVE.replace("50 kb/s", "10 kb/s")))
     what = "network.lines.wan.reactive.initial: switch west, port 3: 10 kb/s is not between floor and ceiling"
-    assert said == [f"odd.toml:19: {what}"]
+    assert message == [f"odd.toml:19: {what}"]

@@ -92,8 +92,8 @@ def test_show_has_what_is_asked_for_at_its_defaults_and_switches_on_and_off():
 def test_vcs_have_names_of_their_own(tmp_path):
     """A flow's own VCs are called as the flow: so no other VC may be, as losses and the ledger go by the name."""
     hand = {"name": "flow1.return", "from": "anna", "to": "bert", "vci": 100}
-    said = r"flow\.0\.name: its own VC would have the name 'flow1.return', which another VC has"
-    with pytest.raises(ConfigError, match=said):
+    expected_text = r"flow\.0\.name: its own VC would have the name 'flow1.return', which another VC has"
+    with pytest.raises(ConfigError, match=expected_text):
         read(lambda d: d.update(vc=[hand]))
     with pytest.raises(ConfigError, match=r"flow\.1\.name: its own VC would have the name 'flow1.return'"):
         read(lambda d: d["flow"][1].update(name="flow1.return"))

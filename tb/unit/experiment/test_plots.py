@@ -142,8 +142,8 @@ def test_more_than_the_lines_carry_is_explained_where_it_is_seen():
     for name in ("overview", "throughput"):
         axis = steep[name].axes[0]
         assert "limit of the lines, 134.5 Mb/s" in labels(axis)
-        (said,) = axis.texts
-        assert "waited behind a lost segment" in said.get_text().replace("\n", " ")
+        (message,) = axis.texts
+        assert "waited behind a lost segment" in message.get_text().replace("\n", " ")
         (line,) = [line for line in axis.lines if line.get_label().startswith("limit of the lines")]
         assert line.get_ydata()[0] == pytest.approx(134.513, abs=0.001)
     gentle = drawn(made_up("lan-3flows"), "overview")["overview"].axes[0]

@@ -99,7 +99,7 @@ def test_a_parquet_file(read, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("csv", "keys", "said"),
+    ("csv", "keys", "message"),
     [
         ("time,ber\n0,1\n", ['line = "wan"'], "profile.0.file: network.lines.wan.ber: 1 is out of range: 0, or 1e-15"),
         ("time,ber\n0,1e-9\n1,1e-20\n", ['line = "wan"'], "profile.0.file: network.lines.wan.ber: 1e-20 is out of"),
@@ -123,11 +123,11 @@ def test_a_parquet_file(read, tmp_path):
         (None, ['line = "wan"'], "there is no such file"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_profile(read, csv, keys, said):
+def test_what_is_wrong_with_a_profile(read, csv, keys, message):
     with pytest.raises(ConfigError) as caught:
         read(csv, *keys)
     place, line, _ = str(caught.value).split(":", 2)
-    assert said in str(caught.value) and place == "two.toml" and int(line) > HEAD.count("\n")
+    assert message in str(caught.value) and place == "two.toml" and int(line) > HEAD.count("\n")
 
 
 def test_what_is_recorded_equals_the_file_at_every_row(read, tmp_path):

@@ -229,7 +229,7 @@ def text_of(given):
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory):
+def message(tmp_path_factory):
     """Return the error for each file, by its name."""
     found = {}
     for name, given in CASES.items():
@@ -242,22 +242,22 @@ def said(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_refusal_names_file_line_and_key(said, name):
+def test_a_refusal_names_file_line_and_key(message, name):
     text, key = text_of(CASES[name]).splitlines(), name.partition(":")[0]
-    found = re.match(rf"refused\.toml:(\d+): {re.escape(key)}: ", said[name])
-    assert found, said[name]
+    found = re.match(rf"refused\.toml:(\d+): {re.escape(key)}: ", message[name])
+    assert found, message[name]
     words = [part for part in key.split(".") if not part.isdigit()]
     assert any(word in text[int(found[1]) - 1] for word in words[-2:])
 
 
-def test_each_refusal_that_a_file_can_reach_has_a_file_that_reaches_it(said):
+def test_each_refusal_that_a_file_can_reach_has_a_file_that_reaches_it(message):
     """A new refusal needs a file above, or a reason below."""
     patterns = [pattern for path in LOOKED_AT for pattern in refusals(path)]
     assert len(patterns) > 60
     missing = [
         pattern
         for pattern in patterns
-        if not any(re.search(pattern, line) for line in said.values())
+        if not any(re.search(pattern, line) for line in message.values())
         and not any(re.escape(part) in pattern for part in UNREACHED)
     ]
     assert not missing

@@ -35,7 +35,7 @@ def read(switch: dict[str, Any], vc: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("switch", "vc", "said"),
+    ("switch", "vc", "message"),
     [
         ({"scheduler": "fair"}, {}, "unknown value 'fair'.* known: fifo, round-robin, virtual-clock, weighted"),
         ({}, {"weight": 0}, "0 is out of range 1..255"),
@@ -46,8 +46,8 @@ def read(switch: dict[str, Any], vc: dict[str, Any]) -> None:
         ({"scheduler": "virtual-clock"}, {"service_rate": "-1 Mb/s"}, "impossible rate '-1 Mb/s'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(switch: dict[str, Any], vc: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_makes_no_sense_is_refused(switch: dict[str, Any], vc: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         read(switch, vc)
 
 
@@ -78,7 +78,7 @@ def test_a_switch_is_built_with_what_its_settings_ask_for(given: Setup, options:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (setup(ports=("virtual-clock", None)), "virtual-clock is for all ports of a switch"),
         (setup("virtual-clock", ("fifo", None)), "virtual-clock is for all ports of a switch"),
@@ -86,9 +86,9 @@ def test_a_switch_is_built_with_what_its_settings_ask_for(given: Setup, options:
         (setup("virtual-clock", service_rate_bps=51_000_000), "100 Mb/s has VCs with service rates of 102 Mb/s"),
     ],
 )
-def test_what_a_virtual_clock_can_not_do_is_said(given: Setup, said: str) -> None:
+def test_what_a_virtual_clock_can_not_do_is_said(given: Setup, message: str) -> None:
     (line,) = (what for option in options_of(options_for(given)) for what in option.check(given))
-    assert said in line
+    assert message in line
 
 
 def test_weights_hold_only_where_ports_go_by_them() -> None:

@@ -137,7 +137,7 @@ def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (['splitting.port="east:1"'], "splitting.port: there is no switch 'east'"),
         (['splitting.port="lan:7"'], "splitting.port: lan has no port 7"),
@@ -154,10 +154,10 @@ def test_ends_of_an_interval_are_as_far_on_a_logarithmic_scale():
         (['theory.0.growth="lan.drops.full"'], "theory.0.metric: give 'growth' and 'per', or 'metric' instead"),
     ],
 )
-def test_what_can_not_be_split_is_said(changes, said):
+def test_what_can_not_be_split_is_said(changes, message):
     with pytest.raises(ConfigError) as error:
         load("rare-loss", changes)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_catalogue_says_what_the_exact_chain_has():

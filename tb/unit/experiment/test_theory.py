@@ -60,14 +60,14 @@ def test_what_the_catalogue_predicts_is_what_theory_does(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"growth": "lan:2.delays"}, "no flow, switch or port is called 'lan:2'"),
         ({"per": "lan:1"}, "'lan:1' alone is no series"),
     ],
 )
-def test_a_series_that_can_not_be_there_is_refused(change: dict[str, str], said: str) -> None:
+def test_a_series_that_can_not_be_there_is_refused(change: dict[str, str], message: str) -> None:
     document, text = read_document(find("theory-geo-d-1"))
     document["theory"][0] |= change
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         parse_experiment(document, Source("x.toml", text))

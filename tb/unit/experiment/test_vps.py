@@ -144,7 +144,7 @@ VC = '\n[[vc]]\nname = "{name}"\nfrom = "{a}"\nto = "{b}"\nvci = {vci}\nvpi = {v
 
 
 @pytest.mark.parametrize(
-    ("more", "settings", "said"),
+    ("more", "settings", "message"),
     [
         (
             "",
@@ -190,10 +190,10 @@ VC = '\n[[vc]]\nname = "{name}"\nfrom = "{a}"\nto = "{b}"\nvci = {vci}\nvpi = {v
         ),
     ],
 )
-def test_what_is_refused(read, more, settings, said):
+def test_what_is_refused(read, more, settings, message):
     with pytest.raises(ConfigError) as caught:
         read("\n" + more, settings)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_vci_that_another_vc_of_the_path_has_is_not_given_again(read):

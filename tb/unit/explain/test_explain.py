@@ -67,14 +67,14 @@ def test_samples_have_their_share_of_each_value():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("wan-1flow", "wan-1flow: has no published figure to explain: average of ten trials, throughput: is withheld"),
         ("magic-window", r"magic-window: has no \[\[open\]\] parameters"),
     ],
 )
-def test_what_has_nothing_to_explain(name, said):
-    with pytest.raises(BentpipeError, match=said):
+def test_what_has_nothing_to_explain(name, message):
+    with pytest.raises(BentpipeError, match=message):
         study(name)
 
 
@@ -229,7 +229,7 @@ def test_page_and_chart(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "name experiments, or give --all"),
         (["lan-1flow", "--all"], "name experiments, or give --all"),
@@ -240,10 +240,10 @@ def test_page_and_chart(tmp_path):
         (["lan-1flow", "--testbed", "act"], "there is no such testbed"),
     ],
 )
-def test_wrong_uses(words, said, capsys, tmp_path, monkeypatch):
+def test_wrong_uses(words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["explain", *words]) == 2
-    assert said in capsys.readouterr().err and not [*tmp_path.iterdir()]
+    assert message in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
 def test_a_fitted_set_has_a_name_and_is_never_a_default():

@@ -121,25 +121,25 @@ def _checked(settings, *, ports=(), vcs=()):
     """Return the error for these settings together."""
     places = [SwitchVc(0, 0, 32 + k, 0, 0, 32 + k, one) for k, one in enumerate(vcs)]
     setup = Setup(settings, [SwitchPort(settings=one) for one in ports or [PortSettings()]], places)
-    return [said for option in options_of(options_for(setup)) for said in option.check(setup)]
+    return [message for option in options_of(options_for(setup)) for message in option.check(setup)]
 
 
 def test_minima_that_do_not_fit_the_buffer_are_refused():
     vcs = [VcSettings(minimum=300), VcSettings()]
     assert not _checked(SwitchSettings(buffer_cells=400, vc_minimum=100), vcs=vcs)
-    (said,) = _checked(SwitchSettings(buffer_cells=400, vc_minimum=101), vcs=vcs)
-    assert said == "the minima of its 2 VCs are 401 cells, more than the buffer's 400"
-    (said,) = _checked(SwitchSettings(buffer_cells=400, vc_minimum=100, oam_reserve=1), vcs=vcs)
-    assert said == "the minima of its 2 VCs are 400 cells, more than the buffer's 400 but 1 for OAM"
+    (message,) = _checked(SwitchSettings(buffer_cells=400, vc_minimum=101), vcs=vcs)
+    assert message == "the minima of its 2 VCs are 401 cells, more than the buffer's 400"
+    (message,) = _checked(SwitchSettings(buffer_cells=400, vc_minimum=100, oam_reserve=1), vcs=vcs)
+    assert message == "the minima of its 2 VCs are 400 cells, more than the buffer's 400 but 1 for OAM"
 
 
 @pytest.mark.parametrize("key", ["epd_threshold", "efci_threshold"])
 def test_a_ports_threshold_above_the_buffer_is_refused(key):
     assert not _checked(SwitchSettings(buffer_cells=400), ports=[PortSettings(**{key: 400})])
-    (said,) = _checked(SwitchSettings(buffer_cells=400), ports=[PortSettings(), PortSettings(**{key: 401})])
-    assert said == f"{key} of port 1: 401 cells are more than the buffer's 400"
+    (message,) = _checked(SwitchSettings(buffer_cells=400), ports=[PortSettings(), PortSettings(**{key: 401})])
+    assert message == f"{key} of port 1: 401 cells are more than the buffer's 400"
 
 
 def test_a_fair_policy_goes_by_the_shared_buffer():
-    (said,) = _checked(SwitchSettings(), vcs=[VcSettings(policy="fba", epd_threshold=5)])
-    assert said == "policies 'selective' and 'fba' go by the shared buffer: epd_threshold of a VC needs policy 'epd'"
+    (message,) = _checked(SwitchSettings(), vcs=[VcSettings(policy="fba", epd_threshold=5)])
+    assert message == "policies 'selective' and 'fba' go by the shared buffer: epd_threshold of a VC needs policy 'epd'"

@@ -150,13 +150,13 @@ def test_idle_slots_need_no_evaluation_between_them():
 
 
 @pytest.mark.parametrize(
-    ("port", "said"),
+    ("port", "message"),
     [
         (SwitchPort(149_760_000, settings=PortSettings(frames="plcp")), 'frames = "plcp" are those of a DS-3'),
     ],
 )
-def test_frames_of_another_line_are_refused(port, said):
+def test_frames_of_another_line_are_refused(port, message):
     from bentpipe_hdl.switch.options import Setup, options_of
 
     (option,) = options_of(OPTIONS)
-    assert said in next(option.check(Setup(SwitchSettings(), [SwitchPort(), port], [])))
+    assert message in next(option.check(Setup(SwitchSettings(), [SwitchPort(), port], [])))

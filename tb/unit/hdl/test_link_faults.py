@@ -167,8 +167,8 @@ def test_both_datapaths_lose_and_hit_the_same(cells):
                 await bench.ticks(gaps.choice((0, 0, 1, 4)))
             await bench.ticks(3)
             names = ("cells", "errored", "error_bits", "bad", "bad_cells", "bad_states", "lost_burst")
-            said = {name: await bench.get(name) for name in names}
-            found.append((said, [(out.tick, out.header, out.payload) for out in bench.came_out]))
+            message = {name: await bench.get(name) for name in names}
+            found.append((message, [(out.tick, out.header, out.payload) for out in bench.came_out]))
 
         run(Link(width=width, faults=1), test)
     assert found[0] == found[1]

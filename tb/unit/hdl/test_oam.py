@@ -244,13 +244,13 @@ async def test_a_round_trip_is_measured(bench):
     for tag, (flow, segment) in enumerate(((END, 0), (SEGMENT, 1)), 1):
         await bench.set("oam_request", {"vc": 0, "segment": segment})
         await bench.ticks(8)
-        [(tick, vc, pti, name, said)] = out(bench)
+        [(tick, vc, pti, name, message)] = out(bench)
         assert (vc, pti, name) == (0, flow, "loopback")
-        assert said["indication"] == 1
-        assert (said["tag"], said["location"], said["source"]) == (tag, (1 << 128) - 1, NUMBER)
-        assert said["unused"] == fields(octets("loopback"))[1]["unused"]
+        assert message["indication"] == 1
+        assert (message["tag"], message["location"], message["source"]) == (tag, (1 << 128) - 1, NUMBER)
+        assert message["unused"] == fields(octets("loopback"))[1]["unused"]
         await bench.ticks(20)
-        back = {"indication": 0, "location": said["location"], "source": NUMBER}
+        back = {"indication": 0, "location": message["location"], "source": NUMBER}
         await bench.tick(oam(1, flow, "loopback", tag=tag - 1, **back))  # another one
         came = bench.now
         await bench.tick(oam(1, flow, "loopback", tag=tag, **back))
@@ -270,8 +270,8 @@ async def test_a_request_goes_to_the_location_that_is_given(bench):
         await bench.set("oam_target", int.from_bytes(OTHER[4 * k : 4 * k + 4], "little"), k)
     await bench.set("oam_request", {"vc": 0, "segment": 1})
     await bench.ticks(8)
-    [(*_, said)] = out(bench)
-    assert said["location"] == int.from_bytes(OTHER, "big")
+    [(*_, message)] = out(bench)
+    assert message["location"] == int.from_bytes(OTHER, "big")
 
 
 def test_a_switch_of_more_vcs_than_its_tables_have_place_for_is_refused():

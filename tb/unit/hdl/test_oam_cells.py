@@ -46,9 +46,9 @@ def test_the_crc_is_that_of_the_model(payload):
 
 @given(st.sampled_from([Ais, Rdi]), st.integers(0, 255), ID)
 def test_a_defect_has_type_and_location(cell, kind, location):
-    said = octets(cell.__name__.lower(), defect_type=kind, defect_location=number(location))
-    assert pack(cell(kind, location)) == said
-    assert unpack(said) == cell(kind, location)
+    message = octets(cell.__name__.lower(), defect_type=kind, defect_location=number(location))
+    assert pack(cell(kind, location)) == message
+    assert unpack(message) == cell(kind, location)
 
 
 def test_a_defect_need_not_say_what_and_where():
@@ -64,9 +64,9 @@ def test_a_continuity_check_says_nothing():
 @given(st.booleans(), st.integers(0, (1 << 32) - 1), ID, ID)
 def test_a_loopback_cell(indication, tag, location, source):
     cell = Loopback(indication, tag, location, source)
-    said = octets("loopback", indication=indication, tag=tag, location=number(location), source=number(source))
-    assert pack(cell) == said
-    assert unpack(said) == cell
+    message = octets("loopback", indication=indication, tag=tag, location=number(location), source=number(source))
+    assert pack(cell) == message
+    assert unpack(message) == cell
     assert fields(pack(cell.looped()))[1]["indication"] == 0
 
 
@@ -83,20 +83,20 @@ def test_a_bit_error_is_found(place):
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "message"),
     [
         (octets("ais")[:-1], "48 octets"),
         (octets("cc", oam_type=0b0010), "OAM type 0010"),
         (octets("cc", function=0b0010), "function type 0010"),
     ],
 )
-def test_what_is_no_such_cell_is_told(payload, said):
-    with pytest.raises(OamError, match=said):
+def test_what_is_no_such_cell_is_told(payload, message):
+    with pytest.raises(OamError, match=message):
         unpack(payload)
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "message"),
     [
         (Ais(256), "defect type is an octet"),
         (Rdi(0, b"here"), "defect location has 16 octets"),
@@ -105,6 +105,6 @@ def test_what_is_no_such_cell_is_told(payload, said):
         (Loopback(source=bytes(17)), "source ID"),
     ],
 )
-def test_what_does_not_fit_is_told(cell, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_does_not_fit_is_told(cell, message):
+    with pytest.raises(ValueError, match=message):
         pack(cell)

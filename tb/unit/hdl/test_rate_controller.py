@@ -218,7 +218,7 @@ def test_its_due_tick_is_that_of_what_it_does_next():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"floor_bps": 20_500}, "20500 b/s is no multiple of 1 kb/s"),
         ({"floor_bps": -1000}, "out of range"),
@@ -230,16 +230,16 @@ def test_its_due_tick_is_that_of_what_it_does_next():
         ({"counted": "bits"}, "unknown value 'bits'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, said):
+def test_settings_that_make_no_sense_are_refused(settings, message):
     given = {"floor_bps": 20_000, "ceiling_bps": 100_000_000, "low": 2000, "high": 6000}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         ReactiveSettings(**(given | settings))
 
 
 @pytest.mark.parametrize(
-    ("initial", "said"), [(19_000, "19 kb/s is not"), (None, ""), (20_000, ""), (100_001_000, "100")]
+    ("initial", "message"), [(19_000, "19 kb/s is not"), (None, ""), (20_000, ""), (100_001_000, "100")]
 )
-def test_a_port_begins_between_floor_and_ceiling(initial, said):
+def test_a_port_begins_between_floor_and_ceiling(initial, message):
     given = ReactiveSettings(floor_bps=20_000, ceiling_bps=100_000_000, low=2000, high=6000, initial_bps=initial)
-    with pytest.raises(ValueError, match=said) if said else nullcontext():
+    with pytest.raises(ValueError, match=message) if message else nullcontext():
         given.check_start()

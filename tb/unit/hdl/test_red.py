@@ -242,7 +242,7 @@ def test_a_frame_that_epd_refuses_counts_once_and_for_epd(width):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"red": {"low": 15.0, "high": 5.0}}, "5 is not above low, which is 15, by a frame or more"),
         ({"red": {"low": -1.0}}, "-1.0 is out of range 0 to 32768"),
@@ -253,10 +253,10 @@ def test_a_frame_that_epd_refuses_counts_once_and_for_epd(width):
         ({"queue_limit": 0}, "0 is out of range 1..32768"),
     ],
 )
-def test_what_red_cannot_be_is_refused_in_a_line(given, said):
+def test_what_red_cannot_be_is_refused_in_a_line(given, message):
     with pytest.raises(ValidationError) as raised:
         from_document(PortSettings, given)
-    assert [error["msg"] for error in raised.value.errors()] == [said]
+    assert [error["msg"] for error in raised.value.errors()] == [message]
 
 
 @pytest.mark.parametrize("settings", [PortSettings(red=RedSettings()), PortSettings(queue_limit=9)])
@@ -265,11 +265,11 @@ def test_a_port_that_refuses_frames_needs_vcs_whose_frames_are_known(settings):
     ports = [SwitchPort(), SwitchPort(settings=settings)]
     (option,) = options_of(options_for(Setup(SwitchSettings(), ports, vcs)))
     assert not list(option.check(Setup(SwitchSettings(), ports, vcs[:1])))
-    (said,) = option.check(Setup(SwitchSettings(), ports, vcs))
-    assert said.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")
+    (message,) = option.check(Setup(SwitchSettings(), ports, vcs))
+    assert message.endswith("of port 1 refuses whole frames: a VC to it has policy 'tail', give it 'ppd' or 'epd'")
     more = [replace(vcs[0], settings=VcSettings(), credits_in=9), replace(vcs[1], ends_path=True)]
-    (said,) = option.check(Setup(SwitchSettings(), ports, more))
-    assert said.endswith("of port 1 refuses whole frames: a VC to it has credits, and nothing of it is dropped; "
+    (message,) = option.check(Setup(SwitchSettings(), ports, more))
+    assert message.endswith("of port 1 refuses whole frames: a VC to it has credits, and nothing of it is dropped; "
                          "give one or the other")  # fmt: skip
     assert not list(option.check(Setup(SwitchSettings(), ports, more[1:])))
     elsewhere = [replace(vc, out_port=0) for vc in more]

@@ -60,7 +60,7 @@ def test_registers_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "said"),
+    ("wrong", "error", "message"),
     [
         (lambda csr: csr.sise, AttributeError, "part has no register 'sise'; it has size, policy, count"),
         (lambda csr: setattr(csr, "count", 1), AttributeError, "count is a table"),
@@ -71,20 +71,20 @@ def test_registers_by_name() -> None:
         (lambda csr: csr.policy[0].depth, AttributeError, "policy has no field 'depth'; it has limit, port"),
     ],
 )
-def test_wrong_access_is_refused(wrong, error, said) -> None:
+def test_wrong_access_is_refused(wrong, error, message) -> None:
     registers = made(
         Register("size", 1, "plain", width=8),
         Register("policy", 0x10, "with fields", "wo", 40, 4, fields=(LIMIT, PORT)),
         Register("count", 0x20, "counted", "ro", count=4),
     )
     words = Words()
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         wrong(Registers(words, registers))
     assert not words
 
 
 @pytest.mark.parametrize(
-    ("registers", "said"),
+    ("registers", "message"),
     [
         (lambda: [Register("a", 4, "x"), Register("b", 2, "x", count=4)], "not aligned"),
         (lambda: [Register("a", 5, "x"), Register("b", 4, "x", count=4)], "a at 0x0005 overlaps b"),
@@ -97,8 +97,8 @@ def test_wrong_access_is_refused(wrong, error, said) -> None:
         (lambda: [Register("a", 4, "x", reset=None)], "has a value after reset"),
     ],
 )
-def test_a_wrong_declaration_is_refused(registers, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_declaration_is_refused(registers, message) -> None:
+    with pytest.raises(ValueError, match=message):
         made(*registers())
 
 
@@ -176,11 +176,11 @@ def test_the_maps_have_every_register_with_its_address() -> None:
 
 def test_the_declarations_need_no_amaranth() -> None:
     kinds = ", ".join(f"bentpipe_hdl.{kind}.control" for kind in ("switch", "nic", "link", "sonet"))
-    said = subprocess.run(
+    message = subprocess.run(
         [sys.executable, "-c", f"import sys, {kinds}; print('amaranth' in sys.modules)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert said.stdout == "False\n"
+    assert message.stdout == "False\n"
 
 
 def test_a_whole_table_is_written_like_its_entries():

@@ -17,7 +17,7 @@ class Example(Settings):
     clock_ppm: Annotated[float, PPM] = Field(20.0, description="off at most")
 
 
-def said(call):
+def message(call):
     with pytest.raises(ValidationError) as caught:
         call()
     return [(".".join(map(str, e["loc"])), e["msg"]) for e in caught.value.errors()]
@@ -31,12 +31,12 @@ def test_python_gives_base_units_or_texts():
 def test_a_document_gives_seconds_and_texts_without_the_base_unit_in_the_key():
     example = from_document(Example, {"delay": 0.5, "rate": "OC-3c", "ber": [0, 1e-9], "clock": 4})
     assert (example.delay_ps, example.rate_bps, example.ber) == (5 * 10**11, 149_760_000, (0.0, 1e-9))
-    assert said(lambda: from_document(Example, {"delay_ps": 5}))[0][0] == "delay_ps"
+    assert message(lambda: from_document(Example, {"delay_ps": 5}))[0][0] == "delay_ps"
 
 
 def test_all_that_is_wrong_is_said_at_once_in_the_units_of_the_document():
     document = {"delay": "2 s", "buffer_cells": 0, "rate": 0, "ber": [0.5, True], "window": "1 s", "clock": 1001}
-    assert said(lambda: from_document(Example, document)) == [
+    assert message(lambda: from_document(Example, document)) == [
         ("delay", "'2 s' is out of range 0 s to 1 s"),
         ("buffer_cells", "0 is out of range 1..32768"),
         ("rate", "impossible rate 0: it must be more than 0"),
@@ -49,11 +49,11 @@ def test_all_that_is_wrong_is_said_at_once_in_the_units_of_the_document():
 
 @pytest.mark.parametrize("value", [True, 1.5, "9", None])
 def test_a_number_of_cells_is_a_whole_number(value):
-    assert "expected a whole number of cells" in said(lambda: Example(buffer_cells=value))[0][1]
+    assert "expected a whole number of cells" in message(lambda: Example(buffer_cells=value))[0][1]
 
 
 def test_python_is_held_to_the_range_too():
-    assert said(lambda: Example(delay_ps=10**12 + 1)) == [("delay_ps", "1000000000001 is out of range 0 s to 1 s")]
+    assert message(lambda: Example(delay_ps=10**12 + 1)) == [("delay_ps", "1000000000001 is out of range 0 s to 1 s")]
 
 
 def test_a_member_without_a_description_is_no_setting():

@@ -101,8 +101,8 @@ def test_bins_have_the_models_bounds(shift, logarithmic):
 def test_a_switch_with_histograms_has_256_vcs_at_most():
     (option,) = options_of(options_word(("histograms",)))
     vcs = [SwitchVc(0, 0, 32 + k, 0, 0, 32 + k, VcSettings()) for k in range(257)]
-    said = [list(option.check(Setup(SwitchSettings(), [SwitchPort()], vcs[:count]))) for count in (256, 257)]
-    assert said == [[], ["histograms are of 256 VCs at most, and 257 pass it"]]
+    message = [list(option.check(Setup(SwitchSettings(), [SwitchPort()], vcs[:count]))) for count in (256, 257)]
+    assert message == [[], ["histograms are of 256 VCs at most, and 257 pass it"]]
     with pytest.raises(ValueError, match="histograms are of 256 VCs at most, not 1024"):
         Switch(vcs=1024, options=options_word(("histograms",)))
 

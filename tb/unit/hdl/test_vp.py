@@ -270,8 +270,8 @@ def vc(in_port, vpi, vci, out_port=1, out_vpi=0, **settings):
     ],
 )
 def test_settings_that_do_not_go_together(vcs, switch, message):
-    (said,) = VirtualPaths().check(Setup(SwitchSettings(**switch), PORTS, vcs))
-    assert message in said
+    (expected_text,) = VirtualPaths().check(Setup(SwitchSettings(**switch), PORTS, vcs))
+    assert message in expected_text
 
 
 def test_paths_and_vcs_that_go_together():

@@ -30,7 +30,7 @@ class Ledger(Looper):
         self.times.append((sent_ps, now_ps))
 
 
-def said(point: EndPoint) -> list[tuple[int, str]]:
+def message(point: EndPoint) -> list[tuple[int, str]]:
     """PTI and function of what it has sent since the last call."""
     cells = [(pti, oam.fields(payload)) for pti, payload in point.out]
     point.out.clear()
@@ -44,7 +44,7 @@ def live(point: EndPoint, now: int, until: int, sent: int = 0, received: int = 0
         assert due >= now
         now = due
         point.tick(now, sent, received)
-        found += [(now, function) for _, function in said(point)]
+        found += [(now, function) for _, function in message(point)]
     return found
 
 
@@ -125,7 +125,7 @@ def test_ais_state_tells_the_far_end_at_once_and_each_second_and_ends() -> None:
     for k in (10, 11, 12):
         sent += live(point, 0, k * S)
         point.cell(END, oam.octets("ais"), k * S)
-        sent += [(k * S, function) for _, function in said(point)]
+        sent += [(k * S, function) for _, function in message(point)]
     sent += live(point, 12 * S, 30 * S)
     assert sent == [(k * S, "rdi") for k in (10, 11, 12, 13, 14)]
     assert point.changes == [(10 * S, "ais", True), (14 * S + S // 2, "ais", False)]
@@ -145,7 +145,7 @@ def test_ais_state_ends_with_a_cell_that_comes_through(what: str) -> None:
         live(point, 10 * S, 10 * S + S // 2, received=1)
     assert not point.ais
     assert point.changes[-1][0] <= 10 * S + S // 2
-    said(point)
+    message(point)
     assert live(point, 10 * S + MS, 20 * S, received=int(what == "counted")) == []
 
 
@@ -185,7 +185,7 @@ def test_rdi_state_lasts_2_5_s_behind_the_last_cell_whatever_users_send() -> Non
         point.user(k * S + MS)
     live(point, 5 * S, 20 * S)
     assert point.changes == [(3 * S, "rdi", True), (7 * S + S // 2, "rdi", False)]
-    assert said(point) == []
+    assert message(point) == []
 
 
 def test_a_source_sends_a_check_each_second_or_each_in_which_no_user_cell_went() -> None:

@@ -312,7 +312,7 @@ def test_blocks_nest_to_any_depth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         (
             "test = burstq(blocksize = ftpItemSze, period = 1)",
@@ -329,6 +329,6 @@ def test_blocks_nest_to_any_depth() -> None:
         ("test = burstq(blocksize = 8, period = exponential(mean = 1), repeats = 3)", "'repeats' with a distribution"),
     ],
 )
-def test_wrong_distributions(parameters: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)):
+def test_wrong_distributions(parameters: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         only(parameters)

@@ -220,9 +220,9 @@ think = ["10 ms", "30 ms"]
     assert web.settings["response"] == Distribution("pareto", 2000, 1.2, 10**6)
     assert web.settings["think"] == Distribution("uniform", 10 * MS, 30.0 * MS)
     assert (web.settings["request"], web.settings["users"]) == (None, 1)
-    (said,) = script("""connection { own = a; peer = b
+    (expected_text,) = script("""connection { own = a; peer = b
         test = http(itemsize = pareto(min = 2 kB, shape = 1.2, most = 1 MB), think = 10 ms..30 ms) }""").flows
-    assert said.settings == web.settings
+    assert expected_text.settings == web.settings
 
 
 def test_ping_brings_its_protocol() -> None:

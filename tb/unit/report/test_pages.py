@@ -289,8 +289,8 @@ def test_the_page_of_a_session_says_what_was_changed_and_has_no_empty_table():
     network = network_of(result.summary)
     assert network.lines[0].facts[1] == format_time(line["delay_ps"] + 5 * 10**9)
     assert [(path[0], path[-1]) for path in network.paths] == [(source, sink)]
-    said = _events(result.summary)
-    assert ">6 s<" in said and ">set<" in said and "followed f.csv (out): 9 rows from 0 s on" in said
+    message = _events(result.summary)
+    assert ">6 s<" in message and ">set<" in message and "followed f.csv (out): 9 rows from 0 s on" in message
     assert "at the start; some were changed in the run" in "".join(_set_up(result.summary | {"changes": []}))
 
 

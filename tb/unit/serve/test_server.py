@@ -146,7 +146,7 @@ def test_folders_of_other_versions_are_left_out(ask, folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ["--address", "0.0.0.0"],
@@ -157,9 +157,9 @@ def test_folders_of_other_versions_are_left_out(ask, folder):
         (["--port", "65536"], "--port 65536: out of range 0..65535"),
     ],
 )
-def test_wrong_use_is_one_line(folder, capsys, arguments, said):
+def test_wrong_use_is_one_line(folder, capsys, arguments, message):
     assert main(["serve", str(folder), *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_no_folder_and_a_taken_port_are_one_line(folder, tmp_path):

@@ -75,7 +75,7 @@ const char* check(size_t size, uint64_t span) {
             Archive in(octets.data(), octets.size());
             auto other = std::make_unique<EventQueue>();
             std::vector<Ticket> others(size);
-            for (Ticket& its : others) other->add(its);
+            for (Ticket& ticket : others) other->add(ticket);
             other->set(others[rng() % size], rng() % 100);
             other->cursor<Cursor>(0).finish(0);
             other->archive(in);
@@ -96,7 +96,7 @@ int main() {
             }
     EventQueue idle;  // nothing is due until time ends
     std::vector<Ticket> tickets(SmallEventQueue::MOST + 1);
-    for (Ticket& its : tickets) idle.add(its);
+    for (Ticket& ticket : tickets) idle.add(ticket);
     TimingWheel::Cursor cursor = idle.cursor<TimingWheel::Cursor>(NEVER);
     if (cursor.tick() != NEVER || !cursor.ends(cursor.node())) return std::puts("end of time"), 1;
     return 0;

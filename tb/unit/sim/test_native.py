@@ -439,7 +439,7 @@ def test_what_it_can_not_do_it_refuses_by_name():
         m.d.comb += [write.en.eq(1), write.data.eq(self.x), read.addr.eq(self.x)]
         m.d.sync += self.y.eq(read.data)
 
-    assert "the memory" in (said := refused(other_writer, x=In(4), y=Out(4))) and "another clock" in said
+    assert "the memory" in (message := refused(other_writer, x=In(4), y=Out(4))) and "another clock" in message
 
     def own_sync(m, self):
         m.domains.sync = ClockDomain()
@@ -466,7 +466,7 @@ def test_what_it_can_not_do_it_refuses_by_name():
         m.d.comb += [write.en.eq(1), write.data.eq(self.x), read.addr.eq(self.x)]
         m.d.sync += self.y.eq(read.data)
 
-    assert "the memory" in (said := refused(falling_writer, x=In(4), y=Out(4))) and "the rising edge" in said
+    assert "the memory" in (message := refused(falling_writer, x=In(4), y=Out(4))) and "the rising edge" in message
 
     def chained(m, self):
         chain = Signal(4)

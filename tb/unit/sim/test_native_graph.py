@@ -122,7 +122,9 @@ def test_conditions_are_what_their_parts_say(seed):
     for _ in range(300):
         parts = [(*rng.choice(forms), rng.random() < 0.5) for _ in range(rng.randrange(1, 4))]
         made = graph.all((bit, wanted) for bit, _, wanted in parts)
-        forms.append((made, lambda bits, parts=parts: int(all(said(bits) == wanted for _, said, wanted in parts))))
+        forms.append(
+            (made, lambda bits, parts=parts: int(all(value_of(bits) == wanted for _, value_of, wanted in parts)))
+        )
         for bits in range(16):
             assert Evaluation(Values([bits >> k & 1 for k in range(4)])).value(made) == forms[-1][1](bits)
 

@@ -109,14 +109,14 @@ endmodule
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("verilog_backend.cc:2355:dump_module", "another", "begins a process in an unknown form"),
         ("    y = x;", "    y = x[-1:0];", "uses wires without a bit"),
     ],
 )
-def test_a_form_of_yosys_that_is_not_known_is_refused(old, new, said):
-    with pytest.raises(ToolError, match=said):
+def test_a_form_of_yosys_that_is_not_known_is_refused(old, new, message):
+    with pytest.raises(ToolError, match=message):
         portable(YOSYS.replace(old, new))
 
 

@@ -67,7 +67,7 @@ def test_a_pattern_is_each_figure_that_it_fits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("cell_loss_ration", "no run has such a figure; did you mean 'cell_loss_ratio'"),
         ("c.cell_loss_ratio", "no run has such a figure"),
@@ -77,10 +77,10 @@ def test_a_pattern_is_each_figure_that_it_fits(tmp_path):
         ("*.loss", "no figure has such a name"),
     ],
 )
-def test_a_figure_that_no_run_can_have_is_refused_before_the_first_run(tmp_path, name, said):
+def test_a_figure_that_no_run_can_have_is_refused_before_the_first_run(tmp_path, name, message):
     with pytest.raises(BentpipeError, match="metric ") as caught:
         planned(tmp_path, name)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_is_asked_for_is_tabulated_with_small_ratios_as_they_are(tmp_path):

@@ -13,8 +13,8 @@ def test_a_figure_that_no_run_has_is_refused_before_any_runs(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bentpipe.sweeps.run.run_sweep", lambda *_, **__: pytest.fail("the sweep runs"))
     assert main(["sweep", "lan-1flow", "--seeds", "1-2", "--metric", "fairnes"]) == 2
-    said = "bentpipe: metric fairnes: no run has such a figure; did you mean 'fairness'?"
-    assert said in capsys.readouterr().err
+    message = "bentpipe: metric fairnes: no run has such a figure; did you mean 'fairness'?"
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

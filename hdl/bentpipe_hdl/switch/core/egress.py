@@ -60,7 +60,7 @@ class Egress(wiring.Component):
         The place of the cell that leaves.
     send, header, port : In
         A cell leaves now, with this header to this port.
-    speaks, message : In
+    send_message, message : In
         With ``messages``: what is sent is not what is in a place, but a cell with this message.
     o : Out(CellSignature)
     streams : Out
@@ -83,7 +83,7 @@ class Egress(wiring.Component):
         place = range(places)
         super().__init__(
             {
-                **({"speaks": In(1), "message": In(messages.shape)} if messages else {}),
+                **({"send_message": In(1), "message": In(messages.shape)} if messages else {}),
                 "i": In(CellSignature(width, ports)),
                 "tail": In(place),
                 "enqueue": In(1),
@@ -116,7 +116,7 @@ class Egress(wiring.Component):
                 self.o.payload.eq(payload),
             ]
             if self._messages:
-                with m.If(self.speaks):
+                with m.If(self.send_message):
                     m.d.sync += self.o.payload.eq(self._messages.payload(self.message))
 
     def _narrow(self, m, slot):
@@ -154,12 +154,12 @@ class Egress(wiring.Component):
         word = self._banks(m, slot, write_addr, delayed, left != 0, read_addr, primes | (sending != 0))
         if self._messages:  # kept once more: the next cell is chosen before the last word of this one is out
             shape = self._messages.shape
-            speaks, message, speaking, said = Signal(), Signal(shape), Signal(), Signal(shape)
+            is_message, message, is_message_r, message_r = Signal(), Signal(shape), Signal(), Signal(shape)
             with m.If(self.send):
-                m.d.sync += [speaks.eq(self.speaks), message.eq(self.message)]
+                m.d.sync += [is_message.eq(self.send_message), message.eq(self.message)]
             with m.If(starts_now):
-                m.d.sync += [speaking.eq(speaks), said.eq(message)]
-            word = Mux(speaking, self._messages.words(m, said)[WORDS - sending], word)
+                m.d.sync += [is_message_r.eq(is_message), message_r.eq(message)]
+            word = Mux(is_message_r, self._messages.words(m, message_r)[WORDS - sending], word)
         m.d.sync += [self.o.valid.eq(0), self.o.soc.eq(0)]
         with m.If(starts_now):
             m.d.sync += [

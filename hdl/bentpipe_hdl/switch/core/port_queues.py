@@ -55,8 +55,10 @@ class PortQueues(wiring.Component):
         ]
         with path.core.build.slot.gate_when(path.arriving.arrival):
             m.d.comb += [
-                admission.port_cells.eq(path.core.build.slot.pipe(Array(self.cells)[port], "its_port_cells")),
-                admission.port_frames.eq(path.core.build.slot.pipe(Array(self.last_cells)[port], "its_port_frames")),
+                admission.port_cells.eq(path.core.build.slot.pipe(Array(self.cells)[port], "arriving_port_cells")),
+                admission.port_frames.eq(
+                    path.core.build.slot.pipe(Array(self.last_cells)[port], "arriving_port_frames")
+                ),
             ]
 
     def elaborate(self, platform):

@@ -310,7 +310,7 @@ class PortRateScheduler(wiring.Component):
         there = slot.pipe(
             slot.time_share("next_now", {SERVED: whole, JOINED: Mux(alive, after, whole)}), "next_of_turn"
         )
-        its_period = slot.pipe(period[turn], "period_of_turn")
+        turn_period = slot.pipe(period[turn], "period_of_turn")
         ahead = Signal(TIME_BITS)
         m.d.comb += ahead.eq(there[FRACTION_BITS:] - now)
         early = slot.pipe((ahead < self.delay) | _past(ahead), "early")
@@ -318,7 +318,7 @@ class PortRateScheduler(wiring.Component):
         catches_up = ahead[CATCH_UP.bit_length() - 1 :].all() | (ahead == 0)  # of a port that may send
         late = slot.pipe(~catches_up, "late")
         base = slot.pipe(Mux(late, _ticks((now - CATCH_UP)[:TIME_BITS]), there), "base")
-        more = its_period + self.carry if self._carries else its_period
+        more = turn_period + self.carry if self._carries else turn_period
         m.d.comb += after.eq(slot.keep(base + more, JOINED - 1, "after"))
         earliest = slot.pipe((now + self.delay)[:TIME_BITS], "earliest")
         begun = slot.pipe(self.begins, "begun")

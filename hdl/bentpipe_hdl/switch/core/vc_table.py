@@ -67,7 +67,7 @@ class VcTable(wiring.Component):
     clears : int
         Entries of the largest table that is cleared.
     fields : sequence of VcField
-    looks : bool
+    lookup : bool
         There is a third VC whose rows are read.
 
     Members
@@ -86,8 +86,8 @@ class VcTable(wiring.Component):
         Likewise of the cell that leaves; narrow: from clock ``DEPARTURE + 2`` on.
     headed : In
         The VC whose header leaves.
-    look, looked : In, l_arrival, l_departure, l_policy : Out
-        If it ``looks``: likewise of a third VC; narrow: from clock ``LOOK + 2`` on.
+    lookup, lookup_vc : In, l_arrival, l_departure, l_policy : Out
+        With ``lookup``: likewise of a third VC; narrow: from clock ``LOOK + 2`` on.
     arrival, state, departure : In
         New rows of these VCs, to be written with ``arrival_en``, ``state_en``, ``departure_en``.
     arrival_of, departure_of : In, arrival_row, departure_row : Out
@@ -95,9 +95,9 @@ class VcTable(wiring.Component):
     """
 
     def __init__(
-        self, slot: TickSchedule, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], looks: bool = False
+        self, slot: TickSchedule, *, vcs: int, ports: int, clears: int, fields: Sequence[VcField], lookup: bool = False
     ):
-        self._slot, self._vcs, self._ports, self._looks = slot, vcs, ports, looks
+        self._slot, self._vcs, self._ports, self._has_lookup = slot, vcs, ports, lookup
         self._fields = tuple(fields)
         self.rows = {
             row: data.StructLayout({f.name: f.shape for f in fields if f.written == row})
@@ -106,15 +106,15 @@ class VcTable(wiring.Component):
         arrival, state, departure = self.rows.values()
         vc = range(vcs)
         third = {
-            "look": In(1),
-            "looked": In(vc),
+            "lookup": In(1),
+            "lookup_vc": In(vc),
             "l_arrival": Out(arrival),
             "l_departure": Out(departure),
             "l_policy": Out(Policy),
         }
         super().__init__(
             {
-                **(third if looks else {}),
+                **(third if lookup else {}),
                 "clearing": Out(1),
                 "clear": Out(range(clears)),
                 "policy_vc": In(vc),
@@ -176,11 +176,11 @@ class VcTable(wiring.Component):
                 )
             m.d.comb += self.d_policy.eq(policies.read(self.departing, at=DEPARTURE, to="departing_policy"))
         m.d.comb += self.d_header.eq(headers.read(self.headed, at=DEPARTURE, to="departing_header"))
-        if self._looks:
-            with slot.gate_when(self.look):
+        if self._has_lookup:
+            with slot.gate_when(self.lookup):
                 for row in ("arrival", "departure"):
-                    m.d.comb += self._port(f"l_{row}").eq(rows[row].read(self.looked, at=LOOK, to=f"looked_{row}"))
-                m.d.comb += self.l_policy.eq(policies.read(self.looked, at=LOOK, to="looked_policy"))
+                    m.d.comb += self._port(f"l_{row}").eq(rows[row].read(self.lookup_vc, at=LOOK, to=f"lookup_{row}"))
+                m.d.comb += self.l_policy.eq(policies.read(self.lookup_vc, at=LOOK, to="lookup_policy"))
         for row in ("arrival", "departure"):
             m.d.comb += self._port(f"{row}_row").eq(rows[row].peek(self._port(f"{row}_of")))
 

@@ -89,8 +89,8 @@ class DeclaredTable(Settings):
             for each in error.errors(include_url=False):
                 key = each["loc"][0] if len(each["loc"]) == 1 else None
                 what = cls.unknown_in(given, str(key)) if key in unknown else each["msg"]
-                said = InitErrorDetails(type=wrong(what), loc=each["loc"], input=each["input"])
-                (after if key in unknown else before).append(said)
+                problem = InitErrorDetails(type=wrong(what), loc=each["loc"], input=each["input"])
+                (after if key in unknown else before).append(problem)
             found = [*before, *found, *after]
         if found or made is None:
             raise ValidationError.from_exception_data(cls.__name__, found)

@@ -57,13 +57,13 @@ class Source:
 
     def error(self, *found: ConfigProblem) -> ConfigError:
         """Return one error for all faults, in the order of the lines; those of the command line are first."""
-        said = dict.fromkeys(text for _, text in sorted(map(self._said, found), key=lambda pair: pair[0]))
-        first, *more = _lists_once(said)
+        messages = dict.fromkeys(text for _, text in sorted(map(self._message, found), key=lambda pair: pair[0]))
+        first, *more = _lists_once(messages)
         error = ConfigError(first)
         error.more = tuple(more)
         return error
 
-    def _said(self, wrong: ConfigProblem) -> tuple[int, str]:
+    def _message(self, wrong: ConfigProblem) -> tuple[int, str]:
         key = wrong.key
         by = next((by for o, by in self.overrides.items() if key == o or o.startswith(f"{key}.")), "")
         if by:

@@ -56,10 +56,10 @@ def _also(settings: Settings, shown_already: Sequence[str] = ()) -> str:
         if name not in shown_already and value != field.default:
             if isinstance(value, Settings):
                 inner = _also(value)
-                said = f"({inner})" if inner else ""
+                text = f"({inner})" if inner else ""
             else:
-                said = str(value).lower() if isinstance(value, bool) else shown(field, value)
-            parts.append(f"{key_of(name)} {said}".rstrip())
+                text = str(value).lower() if isinstance(value, bool) else shown(field, value)
+            parts.append(f"{key_of(name)} {text}".rstrip())
     return ", ".join(parts)
 
 
@@ -126,10 +126,10 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
         [_also(s.settings, _SHOWN_OF_SWITCH) for s in e.network.switches],
     )
     ports = [
-        (f"{s.name}:{number}", said)
+        (f"{s.name}:{number}", changed)
         for s in e.network.switches
         for number, port in enumerate(s.ports)
-        if (said := _also(port.settings))
+        if (changed := _also(port.settings))
     ]
     if ports:
         table("Ports", ("port", "has"), ports)

@@ -29,8 +29,8 @@ class EventSource(Source):
 
     event: str = ""
 
-    def _said(self, wrong: ConfigProblem) -> tuple[int, str]:
-        return super()._said(ConfigProblem(self.event, ": ".join(filter(None, (wrong.key, wrong.what)))))
+    def _message(self, wrong: ConfigProblem) -> tuple[int, str]:
+        return super()._message(ConfigProblem(self.event, ": ".join(filter(None, (wrong.key, wrong.what)))))
 
 
 def read_events(

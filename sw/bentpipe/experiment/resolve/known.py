@@ -37,9 +37,9 @@ def known_figures(
     for group in dict.fromkeys(flow.group for flow in flows if flow.group):
         yield from (f"{group}.{figure}" for figure in GROUPED)
     for vc in vcs:
-        its = has | {"cdv"} if vc.cdv is not None else has
-        yield from (f"{vc.name}.{metric.name}" for metric in metrics_of("vc") if metric.needs in its)
+        features = has | {"cdv"} if vc.cdv is not None else has
+        yield from (f"{vc.name}.{metric.name}" for metric in metrics_of("vc") if metric.needs in features)
     for switch in network.switches:
-        its = has | {"histograms"} if switch.settings.histograms else has
-        own_metrics = [metric for metric in metrics_of("port") if metric.needs in its]
+        features = has | {"histograms"} if switch.settings.histograms else has
+        own_metrics = [metric for metric in metrics_of("port") if metric.needs in features]
         yield from (f"{switch.name}:{port}.{m.name}" for port in range(len(switch.ports)) for m in own_metrics)

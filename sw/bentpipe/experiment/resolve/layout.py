@@ -288,13 +288,13 @@ class Channels:
             if own in self.names or own in self._known:
                 raise ConfigProblem(key, f"its own VC would have the name {own!r}, which another VC has")
         paced, checks = PacingSettings.part_of(pacing), ContinuitySettings.part_of(continuity)
-        for path, its in zip(paths, through, strict=True):
+        for path, crossed in zip(paths, through, strict=True):
             own = name if len(paths) == 1 else f"{name}.{path[-1]}"
             root = first if len(self.vcs) > first else None
-            vc = VcSpec(own, path, 0, vci, settings, paced, checks, its, root)
+            vc = VcSpec(own, path, 0, vci, settings, paced, checks, crossed, root)
             for piece in pieces(path):
                 for vp in self.network.vps:
-                    if vp.vpi == 0 and vp.name not in its and {piece, piece[::-1]} & set(pieces(vp.path)):
+                    if vp.vpi == 0 and vp.name not in crossed and {piece, piece[::-1]} & set(pieces(vp.path)):
                         what = f"VC {own!r} has VPI 0 from {piece[0]} to {piece[1]}, too; give the virtual path another"
                         raise ConfigProblem(f"network.vps.{vp.name}.vpi", what)
             self._add(key.removesuffix(".name"), vc)

@@ -127,7 +127,7 @@ class Branches:
     def counts(self) -> QueueMonitorCounts:
         return self.gauge.counts
 
-    def said(self) -> bool:
+    def level_reached(self) -> bool:
         """Return whether the queue has reached the level for which the monitor was armed."""
         return not self.gauge.counts.armed
 

@@ -229,7 +229,7 @@ class _Branched:
         self._branches.gauge.arm(level, empty)
         engine = self._branches.engine
         engine.run(until_ps)
-        if engine.now_ps < until_ps and not self._branches.said():
+        if engine.now_ps < until_ps and not self._branches.level_reached():
             raise ExperimentFailed(
                 "all flows ended in a trial: splitting needs flows that do not end, such as endless ones"
             )

@@ -165,13 +165,13 @@ def read_state(path: Path) -> Any:
     try:
         head = json.loads(line)
         octets, digest, known = head["octets"], head["sha256"], head["bentpipe state"] == _FORMAT
-        writer, its, needs = head["version"], head["code"], head["plugins"]
+        writer, theirs, needs = head["version"], head["code"], head["plugins"]
     except (ValueError, KeyError, TypeError):
         raise BentpipeError(f"{path}: damaged: not a state") from None
-    if not known or its != code():
+    if not known or theirs != code():
         ours = f"{version('bentpipe')} (code {code()})"
         raise BentpipeError(
-            f"{path}: saved by bentpipe {writer} (code {its}), this is {ours}: only that version can continue it"
+            f"{path}: saved by bentpipe {writer} (code {theirs}), this is {ours}: only that version can continue it"
         )
     if hashlib.sha256(body).hexdigest() != digest:
         raise BentpipeError(f"{path}: damaged: its checksum is wrong")

@@ -30,11 +30,14 @@ class Credits(NicPlugin):
             part.ends.eq(core.ends),
             part.posts.eq(pacer.posts),
             part.accepts.eq(pacer.accepts),
-            part.looked.eq(pacer.looked),
-            part.spoke.eq(pacer.spoke),
-            *(getattr(pacer, n).eq(getattr(part, n)) for n in ("looks", "look_vc", "speaks", "speak_vc")),
-            *(getattr(pacer, n).eq(getattr(part, n)) for n in ("may", "waits", "wakes")),
-            tx.spoke.eq(pacer.spoke),
+            part.lookup_grant.eq(pacer.lookup_grant),
+            part.probe_grant.eq(pacer.probe_grant),
+            *(
+                getattr(pacer, n).eq(getattr(part, n))
+                for n in ("lookup_request", "lookup_vc", "probe_request", "probe_vc")
+            ),
+            *(getattr(pacer, n).eq(getattr(part, n)) for n in ("allowed", "waiting", "wakeup")),
+            tx.message_send.eq(pacer.probe_grant),
             tx.message.eq(part.message),
         ]
         index, entry, written = csr.table("rx_back")

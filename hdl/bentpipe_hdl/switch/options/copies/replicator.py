@@ -136,13 +136,13 @@ class MulticastReplicator(wiring.Component):
 
         # The cell that arrives: is it to be copied, and is there room?
         state, new_state = self.state, self.new_state
-        full, finds_none, rest, its = Signal(), Signal(), Signal(), Signal(self._entry)
+        full, finds_none, rest, arriving_row = Signal(), Signal(), Signal(), Signal(self._entry)
         framed = self.framed & self.user
         m.d.comb += full.eq(self.waiting == self._cells)
         with slot.gate_when(self.arrives & ~self.inside):
             m.d.comb += [
-                its.eq(table.read(self.vc, at=ARRIVAL, to="its_next")),
-                finds_none.eq(its.valid & full & ~self.inside),
+                arriving_row.eq(table.read(self.vc, at=ARRIVAL, to="arriving_next")),
+                finds_none.eq(arriving_row.valid & full & ~self.inside),
                 rest.eq(framed & state.inside & (state.refused | (state.cut & ~self.last)) & ~self.inside),
                 self.refuse.eq(finds_none | rest),
             ]
@@ -156,7 +156,7 @@ class MulticastReplicator(wiring.Component):
         keeps, comes = Signal(), Signal(name="comes")
         ends = slot.commit if slot.wide else slot.clock(TAKEN)
         with m.If(self.seen):
-            m.d.comb += keeps.eq(its.valid & ~self.refuse & ~self.inside)
+            m.d.comb += keeps.eq(arriving_row.valid & ~self.refuse & ~self.inside)
         slot.with_commit(keeps)
         kept = Signal(row)
         m.d.comb += [kept.root.eq(self.vc), kept.header.eq(self.header)]
@@ -216,7 +216,7 @@ class MulticastReplicator(wiring.Component):
                 m.d.sync += [
                     before.eq(self.vc),
                     header.eq(self.header),
-                    leaf.eq(its.next),
+                    leaf.eq(arriving_row.next),
                     there.eq(1),
                     copies.eq(0),
                 ]

@@ -42,11 +42,11 @@ class CreditReturn(wiring.Component):
     -------
     probed, probed_vc, count, accepted : In
         A probe of this VC arrived; the cells sent by its count; the cells accepted here until it arrived.
-    leaves, vc, batch, asked : In
-        A cell of this VC leaves the buffer; cells per credit cell; the credit cell that ``asks`` wants is accepted.
-        Narrow: ``vc`` from clock ``DEPARTURE`` on.
-    asks : Out
-        This cell is the ``batch``-th since the last credit cell.
+    departing_valid, vc, batch, grant : In
+        A cell of this VC leaves the buffer; cells per credit cell; the requested credit cell is queued. Narrow: ``vc``
+        from clock ``DEPARTURE`` on.
+    request : Out
+        A credit cell is requested: this cell is the ``batch``-th since the last one.
     departed, freed : In, Out
         Counts of ``vc``.
     clearing, clear : In
@@ -63,11 +63,11 @@ class CreditReturn(wiring.Component):
                 "probed_vc": In(vc),
                 "count": In(count_bits),
                 "accepted": In(count_bits),
-                "leaves": In(1),
+                "departing_valid": In(1),
                 "vc": In(vc),
                 "batch": In(16),
-                "asked": In(1),
-                "asks": Out(1),
+                "grant": In(1),
+                "request": Out(1),
                 "departed": In(count_bits),
                 "freed": Out(count_bits),
                 "clearing": In(1),
@@ -80,7 +80,7 @@ class CreditReturn(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         slot = self._slot.within(m)
-        slot.with_commit(self.probed, self.leaves)
+        slot.with_commit(self.probed, self.departing_valid)
         self.losses = losses = slot.store("losses", self._count_bits, self._vcs, block=True)
         losses.write(
             self.probed_vc, (self.count - self.accepted)[: self._count_bits], self.probed,
@@ -95,15 +95,15 @@ class CreditReturn(wiring.Component):
         m.d.comb += [
             count.eq(since.read(self.vc, at=DEPARTURE, to="left_since")),
             more.eq(count + ~count.all()),
-            self.asks.eq(slot.pipe(more >= self.batch, "asks_held")),
+            self.request.eq(slot.pipe(more >= self.batch, "request_held")),
         ]
-        since.write(self.vc, Mux(self.asked, 0, more), self.leaves, clear=(self.clearing, self.clear, 0))
+        since.write(self.vc, Mux(self.grant, 0, more), self.departing_valid, clear=(self.clearing, self.clear, 0))
         return m
 
 
 class MessageQueue(wiring.Component):
-    """Credit cells and probes that wait at each port, in order; and what the port clocks are told of them and of the
-    scheduler's rounds together.
+    """Credit cells and probes that wait at each port, in order; and the events of these and of the scheduler's rounds
+    together, for the port clocks.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class MessageQueue(wiring.Component):
         Twice: by what comes in, and by the cell that leaves. At most one of each a tick.
     room : Out
         Likewise, whether there is a place for it: there from when ``put_port`` is. The last place is for the former.
-    port : In, there, entry : Out
+    port : In, valid, entry : Out
         The port whose turn it is; whether such a cell is next there, and which. Narrow: ``port`` from clock 2 on,
         ``entry`` from clock ``DEPARTURE`` on.
     take : In
@@ -138,7 +138,7 @@ class MessageQueue(wiring.Component):
                 "put_entry": In(self.entry_layout).array(2),
                 "room": Out(1).array(2),
                 "port": In(port),
-                "there": Out(1),
+                "valid": Out(1),
                 "entry": Out(self.entry_layout),
                 "take": In(1),
                 "data_busy": In(ports),
@@ -165,8 +165,8 @@ class MessageQueue(wiring.Component):
         def at(port, index):
             return Cat(index[:bits], port) if ports > 1 else index[:bits]
 
-        m.d.comb += self.there.eq(some.bit_select(self.port, 1))
-        with slot.gate_when(self.there):
+        m.d.comb += self.valid.eq(some.bit_select(self.port, 1))
+        with slot.gate_when(self.valid):
             m.d.comb += self.entry.eq(
                 entries.read(at(self.port, first[self.port]), at=DEPARTURE - 2, to="next_message")
             )
@@ -230,7 +230,7 @@ class Credits(wiring.Component):
         Software writes a VC's credits.
     batch, step, last : In
         Settings.
-    there, known, arriving, rm, arriving_departed : In
+    arriving_valid, known, arriving, rm, arriving_departed : In
         A cell arrives in this tick; its VC is known; the VC; its PTI is that of an RM cell, which ends here;
         ``departed`` of the VC. Narrow: valid by clocks 2, 9, 7, 2 and 9.
     begins_data, begins_port, arriving_held : In, In, Out
@@ -238,7 +238,7 @@ class Credits(wiring.Component):
     join, join_vc, join_port : Out
         Join of a VC, for the scheduler; ``join_port`` also for the port clocks. Narrow: the latter two from clocks 7
         and 9 on.
-    look, looked, look_accepted, look_departed, look_held, look_policy : Out, Out, In, In, In, In
+    lookup, lookup_vc, lookup_accepted, lookup_departed, lookup_held, lookup_policy : Out, Out, In, In, In, In
         The VC of a message or an audit, and its rows; narrow: requested in clock ``LOOK``.
     serve, port, data_vc, more, flushes, goes_on_at : In
         A cell leaves; its port; the VC that is next in its round; the VC continues; it is torn down; the port at which
@@ -262,12 +262,12 @@ class Credits(wiring.Component):
         self._slot, self._vcs = slot, vcs
         vc, port = range(vcs), range(max(ports, 2))
         self.gate, self.returns = CreditGate(slot, vcs=vcs, at=(LOOK, DEPARTURE, ARRIVAL)), CreditReturn(slot, vcs=vcs)
-        self.queue, self.visits = MessageQueue(slot, vcs=vcs, ports=ports), CreditAudit(slot, vcs=vcs)
+        self.queue, self.audit = MessageQueue(slot, vcs=vcs, ports=ports), CreditAudit(slot, vcs=vcs)
         self.receiver = MessageReceiver(slot, width=width, ports=ports)
         mine = {name: self.queue.signature.members[name] for name in _ROUNDS}
         super().__init__(
             {
-                "now": In(len(self.visits.now)),
+                "now": In(len(self.audit.now)),
                 "i": In(CellSignature(width, ports)),
                 "clearing": In(1),
                 "clear": In(vc),
@@ -277,7 +277,7 @@ class Credits(wiring.Component):
                 "batch": In(16),
                 "step": In(STEP_BITS),
                 "last": In(vc),
-                "there": In(1),
+                "arriving_valid": In(1),
                 "known": In(1),
                 "arriving": In(vc),
                 "rm": In(1),
@@ -288,12 +288,12 @@ class Credits(wiring.Component):
                 "join": Out(1),
                 "join_vc": Out(vc),
                 "join_port": Out(port),
-                "look": Out(1),
-                "looked": Out(vc),
-                "look_accepted": In(COUNT_BITS),
-                "look_departed": In(COUNT_BITS),
-                "look_held": In(1),
-                "look_policy": In(Policy),
+                "lookup": Out(1),
+                "lookup_vc": Out(vc),
+                "lookup_accepted": In(COUNT_BITS),
+                "lookup_departed": In(COUNT_BITS),
+                "lookup_held": In(1),
+                "lookup_policy": In(Policy),
                 "serve": In(1),
                 "port": In(port),
                 "data_vc": In(vc),
@@ -309,7 +309,7 @@ class Credits(wiring.Component):
                 "rejoin_port": Out(port),
                 "departing_held": Out(1),
                 **mine,
-                "due": Out(len(self.visits.due)),
+                "due": Out(len(self.audit.due)),
                 **{name: Out(32) for name in COUNTERS},
                 "freed_of": In(vc),
                 "freed": Out(COUNT_BITS),
@@ -325,7 +325,7 @@ class Credits(wiring.Component):
         table_vc, entry, entry_en = csr.table("vc_credits")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [
-            self.there.eq(path.arriving.present),
+            self.arriving_valid.eq(path.arriving.present),
             self.known.eq(path.arriving.known),
             self.begins_data.eq(path.arriving.starts_queue),
             self.begins_port.eq(path.arriving.policy.port),
@@ -347,12 +347,12 @@ class Credits(wiring.Component):
             self.last.eq(csr.setting("credit_last")),
             self.arriving_departed.eq(context.a_departure.departed),
             context.arrival.holds.eq(context.a_arrival.holds ^ self.arriving_held),
-            context.look.eq(self.look),
-            context.looked.eq(self.looked),
-            self.look_accepted.eq(context.l_arrival.accepted),
-            self.look_departed.eq(context.l_departure.departed),
-            self.look_held.eq(context.l_arrival.holds ^ context.l_departure.held),
-            self.look_policy.eq(context.l_policy),
+            context.lookup.eq(self.lookup),
+            context.lookup_vc.eq(self.lookup_vc),
+            self.lookup_accepted.eq(context.l_arrival.accepted),
+            self.lookup_departed.eq(context.l_departure.departed),
+            self.lookup_held.eq(context.l_arrival.holds ^ context.l_departure.held),
+            self.lookup_policy.eq(context.l_policy),
             self.data_vc.eq(path.core.scheduler.vc),
             self.departing_departed.eq(context.d_departure.departed),
             context.departure.held.eq(context.d_departure.held ^ self.departing_held),
@@ -360,7 +360,7 @@ class Credits(wiring.Component):
             self.data_changes.eq(path.core.scheduler.changes),
             self.data_begins.eq(path.core.scheduler.begins),
             self.data_still_busy.eq(path.core.scheduler.still_busy),
-            path.core.egress.speaks.eq(self.control),
+            path.core.egress.send_message.eq(self.control),
             path.core.egress.message.eq(self.message),
         ]
         for name in COUNTERS:
@@ -372,8 +372,8 @@ class Credits(wiring.Component):
         m = Module()
         slot = self._slot.within(m)
         slot.with_commit(self.begins_data, self.serve)
-        gate, returns, queue, visits, receiver = self.gate, self.returns, self.queue, self.visits, self.receiver
-        for name in ("gate", "returns", "queue", "visits", "receiver"):
+        gate, returns, queue, audit, receiver = self.gate, self.returns, self.queue, self.audit, self.receiver
+        for name in ("gate", "returns", "queue", "audit", "receiver"):
             m.submodules[name] = getattr(self, name)
         clear = (self.clearing, self.clear, 0)
         table = slot.store("vc_credits", VcCredits, self._vcs)
@@ -382,7 +382,7 @@ class Credits(wiring.Component):
             m.d.comb += [part.clearing.eq(self.clearing), part.clear.eq(self.clear)]
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         data_cell = Signal()
-        m.d.comb += data_cell.eq(self.there & ~self.rm)
+        m.d.comb += data_cell.eq(self.arriving_valid & ~self.rm)
         v = SimpleNamespace(
             clear=clear,
             data_cell=data_cell,
@@ -391,10 +391,10 @@ class Credits(wiring.Component):
             receiver=receiver,
             returns=returns,
             table=table,
-            visits=visits,
+            audit=audit,
         )  # what passes between the methods below
         self._arrive(m, slot, v)
-        self._look(m, slot, v)
+        self._look_up(m, slot, v)
         self._act(m, slot, v)
         self._depart(m, slot, v)
         self._status(m, slot, v)
@@ -403,183 +403,188 @@ class Credits(wiring.Component):
     def _arrive(self, m, slot, v):
         """Handle the arriving cell of the tick: a VC's queue begins, or a message is taken."""
         gate, receiver, table = v.gate, v.receiver, v.table
-        came_for = Signal(VcCredits)
+        arriving_row = Signal(VcCredits)
         with slot.gate_when(self.begins_data):
-            m.d.comb += came_for.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
+            m.d.comb += arriving_row.eq(table.read(self.arriving, at=ARRIVAL, to="arriving_credits"))
         m.d.comb += [
-            gate.arriving.eq(self.arriving),
+            gate.arriving_vc.eq(self.arriving),
             gate.arriving_sent.eq(self.arriving_departed),
-            gate.arriving_share.eq(came_for.share),
-            gate.arrives.eq(self.begins_data),
+            gate.arriving_share.eq(arriving_row.share),
+            gate.arriving_valid.eq(self.begins_data),
         ]
         taken, from_vc = Signal(), Signal.like(self.arriving)
-        with m.If(slot.commit), m.If(self.there & self.rm & self.known):
+        with m.If(slot.commit), m.If(self.arriving_valid & self.rm & self.known):
             m.d.comb += taken.eq(1)
             m.d.sync += from_vc.eq(self.arriving)
-        m.d.comb += receiver.takes.eq(taken)
+        m.d.comb += receiver.capture.eq(taken)
         v.from_vc, v.taken = from_vc, taken
 
-    def _look(self, m, slot, v):
-        """Handle a message or an audit: choose its VC and the action on it."""
+    def _look_up(self, m, slot, v):
+        """Look up the VC of a message or an audit, and choose the action on it."""
         from_vc, gate, queue, receiver, returns = v.from_vc, v.gate, v.queue, v.receiver, v.returns
-        table, visits = v.table, v.visits
-        told, good, probe = receiver.there, receiver.good, receiver.message.probe
-        there, looked = Signal(), self.looked
-        waits = Signal()  # something still has to be done of a message or visit before
-        sender = Signal(VcCredits)
-        with slot.gate_when(told):
-            m.d.comb += sender.eq(table.read(from_vc, at=0, to="credits_of_sender"))
+        table, audit = v.table, v.audit
+        message_valid, good, probe = receiver.valid, receiver.good, receiver.message.probe
+        lookup_now, lookup_vc = Signal(), self.lookup_vc
+        action_waits = Signal()  # the action of an earlier message or visit is still to be done
+        sender_row = Signal(VcCredits)
+        with slot.gate_when(message_valid):
+            m.d.comb += sender_row.eq(table.read(from_vc, at=0, to="credits_of_sender"))
         m.d.comb += [
-            visits.now.eq(self.now),
-            visits.step.eq(self.step),
-            visits.last.eq(self.last),
-            visits.may.eq(~told & ~waits),
-            there.eq(told | visits.visits),
-            self.look.eq(there),
-            looked.eq(Mux(told, Mux(probe, from_vc, sender.back), visits.visited)),
+            audit.now.eq(self.now),
+            audit.step.eq(self.step),
+            audit.last.eq(self.last),
+            audit.visit_allowed.eq(~message_valid & ~action_waits),
+            lookup_now.eq(message_valid | audit.visit),
+            self.lookup.eq(lookup_now),
+            lookup_vc.eq(Mux(message_valid, Mux(probe, from_vc, sender_row.back), audit.visit_vc)),
         ]
-        its = Signal(VcCredits)
-        with slot.gate_when(there):
-            m.d.comb += its.eq(table.read(looked, at=LOOK, to="looked_credits"))
+        lookup_row = Signal(VcCredits)
+        with slot.gate_when(lookup_now):
+            m.d.comb += lookup_row.eq(table.read(lookup_vc, at=LOOK, to="lookup_credits"))
         woken = slot.store("woken", 1, self._vcs)
-        with slot.gate_when(there):
-            woke = woken.read(looked, at=LOOK, to="woke")
-            held = self.look_held ^ woke
+        with slot.gate_when(lookup_now):
+            woke = woken.read(lookup_vc, at=LOOK, to="woke")
+            held = self.lookup_held ^ woke
         credit, probed = Signal(), Signal()
         m.d.comb += [
-            credit.eq(told & good & ~probe & (its.back == from_vc) & (its.share != 0)),
-            probed.eq(told & good & probe & its.returns),
-            gate.looks.eq(there),
-            gate.looked.eq(looked),
-            gate.looked_sent.eq(self.look_departed),
-            gate.looked_share.eq(its.share),
+            credit.eq(message_valid & good & ~probe & (lookup_row.back == from_vc) & (lookup_row.share != 0)),
+            probed.eq(message_valid & good & probe & lookup_row.returns),
+            gate.lookup.eq(lookup_now),
+            gate.lookup_vc.eq(lookup_vc),
+            gate.lookup_sent.eq(self.lookup_departed),
+            gate.lookup_share.eq(lookup_row.share),
             gate.count.eq(receiver.message.count),
-            gate.tells.eq(credit),
+            gate.update.eq(credit),
             returns.probed.eq(slot.commit & probed),
-            returns.probed_vc.eq(looked),
+            returns.probed_vc.eq(lookup_vc),
             returns.count.eq(receiver.message.count),
-            returns.accepted.eq(self.look_accepted),
-            visits.open.eq(gate.outstanding | held),
+            returns.accepted.eq(self.lookup_accepted),
+            audit.vc_open.eq(gate.outstanding | held),
         ]
         effect = data.StructLayout(
-            {"joins": 1, "puts": 1, "port": len(self.port), "vc": len(looked), "entry": queue.entry_layout}
+            {"joins": 1, "puts": 1, "port": len(self.port), "vc": len(lookup_vc), "entry": queue.entry_layout}
         )
-        v.credit, v.effect, v.held, v.its, v.looked, v.probed = credit, effect, held, its, looked, probed
-        v.there, v.told, v.waits, v.woke, v.woken = there, told, waits, woke, woken
+        v.credit, v.effect, v.held = credit, effect, held
+        v.lookup_row, v.lookup_vc, v.probed = lookup_row, lookup_vc, probed
+        v.lookup_now, v.message_valid, v.action_waits = lookup_now, message_valid, action_waits
+        v.woke, v.woken = woke, woken
 
     def _act(self, m, slot, v):
         """Let VCs join and send credit cells and probes, when no data cell is in the way."""
         clear, credit, data_cell, effect, gate, held = v.clear, v.credit, v.data_cell, v.effect, v.gate, v.held
-        its, looked, probed, queue, there, visits = v.its, v.looked, v.probed, v.queue, v.there, v.visits
-        waits, woke, woken = v.waits, v.woke, v.woken
-        new, kept, does = Signal(effect), Signal(effect), Signal(effect)
-        at_policy = Mux(self.look_policy.enabled, self.look_policy.port, 0)
-        visited = visits.visits
+        lookup_row, lookup_vc, probed = v.lookup_row, v.lookup_vc, v.probed
+        queue, lookup_now, audit = v.queue, v.lookup_now, v.audit
+        action_waits, woke, woken = v.action_waits, v.woke, v.woken
+        new, kept, action = Signal(effect), Signal(effect), Signal(effect)
+        at_policy = Mux(self.lookup_policy.enabled, self.lookup_policy.port, 0)
+        is_visit = audit.visit
         m.d.comb += [
-            new.joins.eq((credit | visited) & held & (gate.looked_may | ~self.look_policy.enabled)),
-            new.puts.eq(probed | (visited & gate.outstanding & self.look_policy.enabled)),
-            new.port.eq(Mux(probed, its.back_port, at_policy)),
-            new.vc.eq(looked),
-            new.entry.vc.eq(looked),
-            new.entry.header.eq(Mux(probed, its.back, looked)),
+            new.joins.eq((credit | is_visit) & held & (gate.lookup_allowed | ~self.lookup_policy.enabled)),
+            new.puts.eq(probed | (is_visit & gate.outstanding & self.lookup_policy.enabled)),
+            new.port.eq(Mux(probed, lookup_row.back_port, at_policy)),
+            new.vc.eq(lookup_vc),
+            new.entry.vc.eq(lookup_vc),
+            new.entry.header.eq(Mux(probed, lookup_row.back, lookup_vc)),
             new.entry.probe.eq(~probed),
-            does.eq(Mux(waits, kept, new)),
+            action.eq(Mux(action_waits, kept, new)),
         ]
         now_held = Signal()
         with m.If(slot.commit):
-            with m.If(there & new.joins):
+            with m.If(lookup_now & new.joins):
                 m.d.comb += now_held.eq(1)
-            with m.If(there & data_cell):
-                m.d.sync += [kept.eq(new), waits.eq(new.joins | new.puts)]
+            with m.If(lookup_now & data_cell):
+                m.d.sync += [kept.eq(new), action_waits.eq(new.joins | new.puts)]
             with m.Elif(~data_cell):
-                m.d.sync += waits.eq(0)
-        woken.write(looked, ~woke, now_held, clear=clear)
-        acts = slot.commit & ~data_cell & (there | waits)
+                m.d.sync += action_waits.eq(0)
+        woken.write(lookup_vc, ~woke, now_held, clear=clear)
+        action_en = slot.commit & ~data_cell & (lookup_now | action_waits)
         m.d.comb += [
-            queue.put_port[0].eq(does.port),
-            queue.put_entry[0].eq(does.entry),
-            queue.put[0].eq(acts & does.puts & queue.room[0]),
-            self.join_vc.eq(Mux(data_cell, self.arriving, does.vc)),
-            self.join.eq(Mux(data_cell, self.begins_data & gate.arriving_may, acts & does.joins)),
-            self.arriving_held.eq(self.begins_data & ~gate.arriving_may),
+            queue.put_port[0].eq(action.port),
+            queue.put_entry[0].eq(action.entry),
+            queue.put[0].eq(action_en & action.puts & queue.room[0]),
+            self.join_vc.eq(Mux(data_cell, self.arriving, action.vc)),
+            self.join.eq(Mux(data_cell, self.begins_data & gate.arriving_allowed, action_en & action.joins)),
+            self.arriving_held.eq(self.begins_data & ~gate.arriving_allowed),
         ]
         # The port clocks ask for the port once more in the clock after the commit
-        by_data, else_at = data_cell, does.port
+        by_data, else_at = data_cell, action.port
         if not slot.wide:
-            by_data, else_at = slot.keep(data_cell, 7, "by_data"), slot.keep(does.port, 7, "else_at")
+            by_data, else_at = slot.keep(data_cell, 7, "by_data"), slot.keep(action.port, 7, "else_at")
         m.d.comb += self.join_port.eq(Mux(by_data, self.begins_port, else_at))
-        v.acts, v.does = acts, does
+        v.action_en, v.action = action_en, action
 
     def _depart(self, m, slot, v):
         """Handle the departing cell: a data cell, or a credit cell or probe."""
-        gate, queue, returns, table, visits = v.gate, v.queue, v.returns, v.table, v.visits
-        leaves = Signal()
+        gate, queue, returns, table, audit = v.gate, v.queue, v.returns, v.table, v.audit
+        departing_valid = Signal()
         m.d.comb += [
             queue.port.eq(self.port),
-            self.control.eq(queue.there),
-            self.departing.eq(Mux(queue.there, queue.entry.vc, self.data_vc)),
-            self.header_vc.eq(Mux(queue.there, queue.entry.header, self.data_vc)),
-            leaves.eq(self.serve & ~queue.there),
-            queue.take.eq(self.serve & queue.there),
+            self.control.eq(queue.valid),
+            self.departing.eq(Mux(queue.valid, queue.entry.vc, self.data_vc)),
+            self.header_vc.eq(Mux(queue.valid, queue.entry.header, self.data_vc)),
+            departing_valid.eq(self.serve & ~queue.valid),
+            queue.take.eq(self.serve & queue.valid),
         ]
-        gives = Signal(VcCredits)
+        departing_row = Signal(VcCredits)
         with slot.gate_when(self.serve):
-            m.d.comb += gives.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
-        waits_for_credit = ~self.flushes & ~gate.departing_may
+            m.d.comb += departing_row.eq(table.read(self.departing, at=DEPARTURE, to="departing_credits"))
+        waits_for_credit = ~self.flushes & ~gate.departing_allowed
         m.d.comb += [
-            gate.departing.eq(self.departing),
+            gate.departing_vc.eq(self.departing),
             gate.departing_sent.eq(self.departing_departed),
-            gate.departing_share.eq(gives.share),
-            gate.leaves.eq(leaves),
+            gate.departing_share.eq(departing_row.share),
+            gate.departing_valid.eq(departing_valid),
             returns.vc.eq(self.departing),
             returns.departed.eq(self.departing_departed),
-            returns.leaves.eq(leaves),
+            returns.departing_valid.eq(departing_valid),
             returns.batch.eq(self.batch),
             self.rejoin.eq(self.more & ~waits_for_credit),
             self.departing_held.eq(self.more & waits_for_credit),
             self.message.probe.eq(queue.entry.probe),
             self.message.count.eq(Mux(queue.entry.probe, self.departing_departed, returns.freed)),
         ]
-        # One port's clock may begin by what leaves: that at which the VC goes on, if it moved, else that of its credits
+        # A departure may start one port's clock: that at which the VC goes on, if it moved, else that of its credits
         moves = self.goes_on_at != self.port
-        asks = gives.returns & returns.asks & ~moves & (gives.back_port != self.port)
-        puts = leaves & asks & queue.room[1]
+        return_request = departing_row.returns & returns.request & ~moves & (departing_row.back_port != self.port)
+        puts = departing_valid & return_request & queue.room[1]
         m.d.comb += [
-            queue.put_port[1].eq(gives.back_port),
+            queue.put_port[1].eq(departing_row.back_port),
             queue.put_entry[1].vc.eq(self.departing),
-            queue.put_entry[1].header.eq(gives.back),
+            queue.put_entry[1].header.eq(departing_row.back),
             queue.put[1].eq(puts),
-            returns.asked.eq(puts),
-            self.rejoin_port.eq(Mux(asks, gives.back_port, self.goes_on_at)),
-            visits.starts.eq(leaves & (gives.share != 0)),
+            returns.grant.eq(puts),
+            self.rejoin_port.eq(Mux(return_request, departing_row.back_port, self.goes_on_at)),
+            audit.start.eq(departing_valid & (departing_row.share != 0)),
         ]
         for name in _ROUNDS:
             if self.signature.members[name].flow is In:
                 m.d.comb += getattr(queue, name).eq(getattr(self, name))
             else:
                 m.d.comb += getattr(self, name).eq(getattr(queue, name))
-        v.asks, v.leaves = asks, leaves
+        v.return_request, v.departing_valid = return_request, departing_valid
 
     def _status(self, m, slot, v):
         """Drive the part's due tick, and its counters."""
-        acts, asks, credit, does, gate, leaves = v.acts, v.asks, v.credit, v.does, v.gate, v.leaves
-        probed, queue, returns, taken, there, told = v.probed, v.queue, v.returns, v.taken, v.there, v.told
-        visits, waits = v.visits, v.waits
+        action_en, return_request, credit = v.action_en, v.return_request, v.credit
+        action, gate, departing_valid = v.action, v.gate, v.departing_valid
+        probed, queue, returns = v.probed, v.queue, v.returns
+        taken, lookup_now, message_valid = v.taken, v.lookup_now, v.message_valid
+        audit, action_waits = v.audit, v.action_waits
         at_once = Signal.like(self.due)
-        with m.If(slot.commit), m.If(taken | there | waits):
+        with m.If(slot.commit), m.If(taken | lookup_now | action_waits):
             m.d.sync += at_once.eq(due_tick(self.now))
 
         m.d.comb += [
-            self.due.eq(Mux(told | waits, at_once, visits.due)),
+            self.due.eq(Mux(message_valid | action_waits, at_once, audit.due)),
             gate.freed_of.eq(self.freed_of),
             self.freed.eq(gate.freed),
             returns.lost_of.eq(self.lost_of),
             self.lost.eq(returns.lost),
         ]
-        skips = (acts & does.puts & ~queue.room[0]) + (leaves & asks & ~queue.room[1])
+        skips = (action_en & action.puts & ~queue.room[0]) + (departing_valid & return_request & ~queue.room[1])
         for name, more in (
             ("came", taken),
-            ("bad", slot.commit & told & ~credit & ~probed),
+            ("bad", slot.commit & message_valid & ~credit & ~probed),
             ("given", queue.take & ~queue.entry.probe),
             ("probes", queue.take & queue.entry.probe),
             ("skipped", skips),

@@ -16,7 +16,7 @@ class Credits(Plugin):
     order = Order.CONTROL
     vc_fields = (VcField("holds", 1, "arrival"), VcField("held", 1, "departure"))
     arguments = {  # noqa: RUF012
-        "vc_table": {"looks": True},
+        "vc_table": {"lookup": True},
         "egress": {"messages": MessageFormat(Message, payload_of, words_of)},
     }
 

@@ -34,15 +34,15 @@ class CongestionIndication(Stage):
         self._own.write(*self._table)
 
     def decide(self, m, slot, cell):
-        its, port = Signal(16, name="efci_own"), Signal(16, name="efci_port")
+        vc_threshold, port_threshold = Signal(16, name="efci_own"), Signal(16, name="efci_port")
         marks = Signal(name="efci_marks")
         m.d.comb += [
-            its.eq(self._own.read(cell.vc, at=ARRIVAL, to="vc_efci_threshold")),
-            port.eq(slot.pipe(Array(self._ports)[cell.policy.port], "its_efci_threshold")),
+            vc_threshold.eq(self._own.read(cell.vc, at=ARRIVAL, to="vc_efci_threshold")),
+            port_threshold.eq(slot.pipe(Array(self._ports)[cell.policy.port], "port_efci_threshold")),
         ]
         m.d.comb += marks.eq(
             slot.pipe((self._threshold != 0) & (cell.occupancy >= self._threshold), "efci_held")
-            | slot.pipe((its != 0) & (cell.length >= its), "efci_own_held")
-            | ((port != 0) & (cell.port_cells >= port))
+            | slot.pipe((vc_threshold != 0) & (cell.length >= vc_threshold), "efci_own_held")
+            | ((port_threshold != 0) & (cell.port_cells >= port_threshold))
         )
         return Verdict(mark=marks)

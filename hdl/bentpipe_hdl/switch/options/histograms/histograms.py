@@ -170,8 +170,10 @@ class Histograms(wiring.Component):
             m.d.comb += count.eq(store.read(index, at=READ, to=f"{name}_before") + 1)
         en = strobe if slot.wide else strobe & slot.clock(WRITE)
         store.write(index, count, en, clear=(self.clearing, self.clear[: len(index)], 0))
-        told = slot.pipe(store.peek(read), f"{name}_told", since=0)  # the memory's blocks may be far from each other
-        m.d.comb += getattr(self, name).eq(told)
+        readback = slot.pipe(
+            store.peek(read), f"{name}_readback", since=0
+        )  # the memory's blocks may be far from each other
+        m.d.comb += getattr(self, name).eq(readback)
 
 
 def _bin(m, slot, name, strobe, value, scale):

@@ -102,9 +102,7 @@ class ReservedCells(wiring.Component):
         taken = Signal(OWN_BITS)
         m.d.comb += [
             taken.eq(self.came - self.left),
-            self.guaranteed.eq(
-                slot.pipe(taken < minima.read(self.vc, at=ARRIVAL, to="its_minimum"), "guaranteed_held")
-            ),
+            self.guaranteed.eq(slot.pipe(taken < minima.read(self.vc, at=ARRIVAL, to="vc_minimum"), "guaranteed_held")),
             self.full.eq(slot.pipe(self.shared >= self.capacity, "shared_full")),
             self.user_full.eq(slot.pipe(self.shared >= self.user_capacity, "shared_user_full")),
         ]

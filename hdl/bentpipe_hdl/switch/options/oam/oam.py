@@ -29,16 +29,16 @@ from bentpipe_hdl.tick_schedule import TickSchedule
 __all__ = ["Oam"]
 
 LOOK = 2
-"""Narrow: the clock in which what is kept of the VC is read that was heard of, or is scanned."""
+"""Narrow: the clock in which the state of the VC of the last event, or of the scan, is read."""
 
 PARENT = LOOK + 2
 """Narrow: the clock in which the state of its VPC is."""
 
 COUNT = 8
-"""Narrow: the clock in which a count is read, to be written with the commit: from then on another cell is heard of."""
+"""Narrow: the clock in which a count is read, to be written with the commit: from then on another event counts."""
 
 Point, Command = (data.StructLayout({field.name: field.width for field in fields}) for fields in (POINT, COMMAND))
-"""What a VC's flows have here, and what software asks for, as they are declared (``switch/options/oam.py``)."""
+"""What a VC's flows have here, and what software requests, as they are declared (``switch/options/oam.py``)."""
 
 States = data.StructLayout(dict.fromkeys(STATES, 1))
 
@@ -76,7 +76,7 @@ class Oam(wiring.Component):
     """The OAM functions of a switch: it handles arriving OAM cells and generates its own.
 
     **Taken cells.** An OAM cell that arrives at the end point of its flow is taken. So is a loopback cell of a segment
-    that asks to be looped at this node's location. Its content takes effect in the next tick. Cells made by this node
+    that is to be looped at this node's location. Its content takes effect in the next tick. Cells made by this node
     pass.
 
     **Scans.** A scan visits all VCs 0 to ``last``, one in each tick in which no cell arrives and none is being
@@ -229,8 +229,8 @@ class Oam(wiring.Component):
             activities=activities, clear=clear, points=points, receiver=receiver, sender=sender, states=states
         )  # what passes between the methods below
         self._arrive(m, slot, v)
-        self._hear_last(m, slot, v)
-        self._look(m, slot, v)
+        self._evaluate_last(m, slot, v)
+        self._look_up(m, slot, v)
         self._schedule_scans(m, slot, v)
         self._offer(m, slot, v)
         self._round_trip(m, slot, v)
@@ -265,8 +265,8 @@ class Oam(wiring.Component):
             m.d.comb += [
                 ends.eq(oam & Mux(segment, point.segment_end, point.end)),
                 loops.eq(oam & segment & point.loops & ~ends),
-                receiver.looks.eq(outside & (ends | loops)),
-                self.takes.eq(slot.pipe(outside & (ends | (loops & receiver.asks_here)), "takes_held")),
+                receiver.decode.eq(outside & (ends | loops)),
+                self.takes.eq(slot.pipe(outside & (ends | (loops & receiver.loopback_to_node)), "takes_held")),
             ]
         taken, freed = Signal(), Signal()  # it is taken; it ends a state
         watches = point.end | point.segment_sink | point.end_sink | point.segment_source | point.end_source
@@ -290,15 +290,15 @@ class Oam(wiring.Component):
         activities.write(self.entry_vc, 0, self.entry_en)
         v.ends, v.freed, v.point, v.segment, v.taken = ends, freed, point, segment, taken
 
-    def _hear_last(self, m, slot, v):
+    def _evaluate_last(self, m, slot, v):
         """Evaluate the cell that arrived in the last tick, and queue loopback cells to be sent back."""
         ends, freed, point, receiver, segment, sender = v.ends, v.freed, v.point, v.receiver, v.segment, v.sender
         taken = v.taken
-        heard, by_user, from_vc = Signal(), Signal(), Signal.like(self.arriving)
+        rx_event_r, by_user, from_vc = Signal(), Signal(), Signal.like(self.arriving)
         kept = Signal(data.StructLayout({"segment": 1, "ends": 1, "path": 1, "back": len(point.back)}))
         stale = Signal()  # software has set the VC up since
         with m.If(slot.commit):
-            m.d.sync += heard.eq(taken | freed)
+            m.d.sync += rx_event_r.eq(taken | freed)
         with m.If(taken | freed):
             m.d.sync += [
                 by_user.eq(freed),
@@ -311,16 +311,16 @@ class Oam(wiring.Component):
             ]
         with m.If(self.entry_en & (self.entry_vc == Mux(taken | freed, self.arriving, from_vc))):
             m.d.sync += stale.eq(1)
-        said = receiver.said
-        asks, room, goes_back, to = Signal(), Signal(), Signal(), Signal(range(PLACES))
+        message = receiver.message
+        is_request, room, return_valid, to = Signal(), Signal(), Signal(), Signal(range(PLACES))
         count, first = Signal(range(PLACES)), Signal(range(PLACES))
-        place = said.ends | said.here | (said.all & kept.segment)
+        place = message.to_ends | message.to_node | (message.to_all & kept.segment)
         m.d.comb += [
-            asks.eq(said.fault & (said.function == LOOPBACK) & said.indication & (place | ~kept.ends)),
+            is_request.eq(message.fault & (message.function == LOOPBACK) & message.indication & (place | ~kept.ends)),
             room.eq(count != PLACES - 1),
-            goes_back.eq(heard & ~by_user & receiver.good & asks & room),
-            receiver.takes.eq(taken),
-            sender.takes.eq(taken),
+            return_valid.eq(rx_event_r & ~by_user & receiver.good & is_request & room),
+            receiver.capture.eq(taken),
+            sender.capture.eq(taken),
             sender.source.eq(first),
         ]
         back = data.StructLayout({"vc": len(self.arriving), "segment": 1, "path": 1})
@@ -332,7 +332,7 @@ class Oam(wiring.Component):
             last_back.eq(backs.read(first)),
         ]
         pushes = Signal()
-        with m.If(slot.commit & goes_back):
+        with m.If(slot.commit & return_valid):
             m.d.comb += pushes.eq(1)
         slot.with_commit(pushes)
         backs.write((first + count)[: len(first)], new_back, pushes)
@@ -340,52 +340,56 @@ class Oam(wiring.Component):
             m.d.comb += sender.to.eq((first + count + pushes)[: len(first)])
         else:  # before the next payload's first word is written
             with m.If(slot.clock(2)):
-                m.d.sync += to.eq((first + count + goes_back)[: len(first)])
+                m.d.sync += to.eq((first + count + return_valid)[: len(first)])
             m.d.comb += sender.to.eq(to)
-        v.asks, v.by_user, v.count, v.first, v.from_vc, v.heard = asks, by_user, count, first, from_vc, heard
-        v.kept, v.last_back, v.pushes, v.room, v.said, v.stale = kept, last_back, pushes, room, said, stale
+        v.is_request, v.by_user, v.count, v.first, v.from_vc = is_request, by_user, count, first, from_vc
+        v.rx_event_r = rx_event_r
+        v.kept, v.last_back, v.pushes, v.room, v.message, v.stale = kept, last_back, pushes, room, message, stale
 
-    def _look(self, m, slot, v):
-        """Read the state of the VC that is looked at: that of the last tick's cell, or the next of a scan."""
-        activities, by_user, clear, from_vc, heard = v.activities, v.by_user, v.clear, v.from_vc, v.heard
-        kept, points, receiver, said, stale, states = v.kept, v.points, v.receiver, v.said, v.stale, v.states
+    def _look_up(self, m, slot, v):
+        """Read the state of the VC that is looked up: that of the last tick's cell, or the next of a scan."""
+        activities, by_user, clear, from_vc, rx_event_r = v.activities, v.by_user, v.clear, v.from_vc, v.rx_event_r
+        kept, points, receiver, message, stale, states = v.kept, v.points, v.receiver, v.message, v.stale, v.states
         scans, ages, at, errand, ages_next = Signal(), Signal(), Signal.like(self.arriving), Signal(), Signal()
         owed, owed_vc, owed_back, owed_path = Signal(4), Signal.like(at), Signal.like(at), Signal()
-        looked, looks, steps = Signal.like(at), Signal(), Signal()
+        lookup_vc, lookup, steps = Signal.like(at), Signal(), Signal()
         m.d.comb += [
-            steps.eq(scans & ~heard & ~self.there & (owed == 0)),
-            looks.eq(heard | steps),
-            looked.eq(Mux(heard, from_vc, at)),
+            steps.eq(scans & ~rx_event_r & ~self.there & (owed == 0)),
+            lookup.eq(rx_event_r | steps),
+            lookup_vc.eq(Mux(rx_event_r, from_vc, at)),
         ]
-        its, old, new, was, parent = Signal(Point), Signal(State), Signal(State), Signal(Activity), Signal(State)
-        with slot.gate_when(looks):
-            m.d.comb += old.eq(states.read(looked, at=LOOK, to="looked_state"))
+        lookup_point, old, new = Signal(Point), Signal(State), Signal(State)
+        was, parent = Signal(Activity), Signal(State)
+        with slot.gate_when(lookup):
+            m.d.comb += old.eq(states.read(lookup_vc, at=LOOK, to="lookup_state"))
         with slot.gate_when(steps):
             m.d.comb += [
-                its.eq(points.read(looked, at=LOOK, to="looked_point")),
-                was.eq(activities.read(looked, at=LOOK, to="looked_activity")),
+                lookup_point.eq(points.read(lookup_vc, at=LOOK, to="lookup_point")),
+                was.eq(activities.read(lookup_vc, at=LOOK, to="lookup_activity")),
             ]
-        with slot.gate_when(steps & its.inside):
-            m.d.comb += parent.eq(states.read(its.parent[: len(at)], at=PARENT, to="looked_parent"))
+        with slot.gate_when(steps & lookup_point.inside):
+            m.d.comb += parent.eq(states.read(lookup_point.parent[: len(at)], at=PARENT, to="lookup_parent"))
         make = Signal(4)
-        with m.If(heard):
-            self._hear(m, said, receiver.good, by_user, kept.segment, old, new)
+        with m.If(rx_event_r):
+            self._update_by_cell(m, message, receiver.good, by_user, kept.segment, old, new)
         with m.Elif(steps) if slot.wide else m.Else():
-            self._scan(m, ages, its, parent, was, old, new, make)
-        touched = self._touched(m, slot, looked)
+            self._scan(m, ages, lookup_point, parent, was, old, new, make)
+        touched = self._touched(m, slot, lookup_vc)
         changes = Signal()
-        with m.If(slot.commit & looks & ~touched & ~(heard & stale)):
+        with m.If(slot.commit & lookup & ~touched & ~(rx_event_r & stale)):
             m.d.comb += changes.eq(new.as_value() != old.as_value())
         slot.with_commit(changes)
-        states.write(looked, new, changes, clear=clear)
+        states.write(lookup_vc, new, changes, clear=clear)
         states.write(self.entry_vc, 0, self.entry_en)
-        v.ages, v.ages_next, v.at, v.changes, v.errand, v.its = ages, ages_next, at, changes, errand, its
-        v.looked, v.make, v.new, v.old, v.owed, v.owed_back = looked, make, new, old, owed, owed_back
+        v.ages, v.ages_next, v.at, v.changes, v.errand = ages, ages_next, at, changes, errand
+        v.lookup_point = lookup_point
+        v.lookup_vc, v.make, v.new, v.old, v.owed, v.owed_back = lookup_vc, make, new, old, owed, owed_back
         v.owed_path, v.owed_vc, v.scans, v.steps, v.touched = owed_path, owed_vc, scans, steps, touched
 
     def _schedule_scans(self, m, slot, v):
         """Begin scans, and keep the cells that they still have to send."""
-        ages, ages_next, at, changes, errand, its = v.ages, v.ages_next, v.at, v.changes, v.errand, v.its
+        ages, ages_next, at, changes, errand = v.ages, v.ages_next, v.at, v.changes, v.errand
+        lookup_point = v.lookup_point
         make, new, old, owed, owed_back, owed_path = v.make, v.new, v.old, v.owed, v.owed_back, v.owed_path
         owed_vc, scans, steps, touched = v.owed_vc, v.scans, v.steps, v.touched
         there, following, was_defects, restarts = Signal(), Signal(TIME_BITS), Signal.like(self.defects), Signal()
@@ -415,7 +419,12 @@ class Oam(wiring.Component):
                 with m.If(at == self.last):
                     m.d.sync += scans.eq(0)
                 with m.If(~touched):
-                    m.d.sync += [owed.eq(make), owed_vc.eq(at), owed_back.eq(its.back), owed_path.eq(its.path)]
+                    m.d.sync += [
+                        owed.eq(make),
+                        owed_vc.eq(at),
+                        owed_back.eq(lookup_point.back),
+                        owed_path.eq(lookup_point.path),
+                    ]
             with m.If(news | (self.defects != was_defects)):
                 m.d.sync += [errand.eq(1), was_defects.eq(self.defects)]
         v.after, v.news, v.next_scan, v.restarts, v.there = after, news, next_scan, restarts, there
@@ -479,55 +488,57 @@ class Oam(wiring.Component):
             sender.target.eq(self.target),
         ]
         if slot.wide:
-            m.d.comb += [sender.wants.eq(offer.there), offer.payload.eq(sender.payload)]
+            m.d.comb += [sender.enable.eq(offer.there), offer.payload.eq(sender.payload)]
         else:
             m.d.comb += [sender.place.eq(offer.place), offer.word.eq(sender.word)]
         v.asked, v.offer, v.offered, v.sent_tag, v.vc = asked, offer, offered, sent_tag, vc
 
     def _round_trip(self, m, slot, v):
         """Measure the round trip of the last loopback request."""
-        by_user, heard, kept, offer, offered = v.by_user, v.heard, v.kept, v.offer, v.offered
-        receiver, said, sent_tag = v.receiver, v.said, v.sent_tag
+        by_user, rx_event_r, kept, offer, offered = v.by_user, v.rx_event_r, v.kept, v.offer, v.offered
+        receiver, message, sent_tag = v.receiver, v.message, v.sent_tag
         out, left_at = Signal(), Signal(TIME_BITS)
         with m.If(offer.taken & (offered.kind == Kind.REQUEST)):
             m.d.sync += [out.eq(1), left_at.eq(self.now)]
         came_back = Signal()
-        mine = said.fault & (said.function == LOOPBACK) & ~said.indication & said.mine & kept.ends
-        with m.If(slot.commit & heard & ~by_user & receiver.good & mine & out & (said.tag == sent_tag)):
+        is_reply = message.fault & (message.function == LOOPBACK) & ~message.indication & message.from_node & kept.ends
+        with m.If(slot.commit & rx_event_r & ~by_user & receiver.good & is_reply & out & (message.tag == sent_tag)):
             m.d.comb += came_back.eq(1)
         slot.with_commit(came_back)
         with m.If(came_back):
             m.d.sync += [
                 out.eq(0),
                 self.answered.eq(self.answered + 1),
-                self.answer.eq(said.tag),
+                self.answer.eq(message.tag),
                 self.delay.eq((self.now - left_at - 1)[:32]),
             ]
-        v.mine = mine
+        v.is_reply = is_reply
 
     def _counts(self, m, slot, v):
         """Count cells, and keep the log of changed states."""
-        after, asks, by_user, from_vc, heard, kept = v.after, v.asks, v.by_user, v.from_vc, v.heard, v.kept
-        looked, mine, news, offer, offered, receiver = v.looked, v.mine, v.news, v.offer, v.offered, v.receiver
-        room, said, states, vc = v.room, v.said, v.states, v.vc
+        after, is_request, by_user = v.after, v.is_request, v.by_user
+        from_vc, rx_event_r, kept = v.from_vc, v.rx_event_r, v.kept
+        lookup_vc, is_reply, news = v.lookup_vc, v.is_reply, v.news
+        offer, offered, receiver = v.offer, v.offered, v.receiver
+        room, message, states, vc = v.room, v.message, v.states, v.vc
         what = Signal(range(len(TAKEN)))
         m.d.comb += what.eq(TAKEN.index("other"))
         with m.If(~receiver.good):
             m.d.comb += what.eq(TAKEN.index("bad"))
-        with m.Elif(asks):
+        with m.Elif(is_request):
             m.d.comb += what.eq(Mux(room, TAKEN.index("looped"), TAKEN.index("no_place")))
-        with m.Elif(mine):
+        with m.Elif(is_reply):
             m.d.comb += what.eq(TAKEN.index("returned"))
-        with m.Elif(said.fault & ~(kept.segment & (said.function != CONTINUITY_CHECK))):
-            with m.Switch(said.function):
+        with m.Elif(message.fault & ~(kept.segment & (message.function != CONTINUITY_CHECK))):
+            with m.Switch(message.function):
                 for name, function in (("ais", AIS), ("rdi", RDI), ("cc", CONTINUITY_CHECK)):
                     with m.Case(function):
                         m.d.comb += what.eq(TAKEN.index(name))
         counts = Signal()
-        with m.If(slot.commit & heard & ~by_user):
+        with m.If(slot.commit & rx_event_r & ~by_user):
             m.d.comb += counts.eq(1)
         slot.with_commit(counts)
-        m.d.comb += self.uncounted.eq(heard & ~by_user)
+        m.d.comb += self.uncounted.eq(rx_event_r & ~by_user)
         self._counter(m, slot, "oam_taken", Cat(what, from_vc), counts, self.taken_of, self.taken, len(TAKEN))
         sends = Signal(range(len(MADE)))
         m.d.comb += sends.eq(Mux(offered.kind.as_value() >= Kind.REQUEST.value, Kind.REQUEST.value, offered.kind))
@@ -535,47 +546,48 @@ class Oam(wiring.Component):
         entry = data.StructLayout({"time": TIME_BITS, "states": 4, "vc": 12})
         log, word = slot.store("oam_log", entry, LOG, block=True), Signal(entry)
         slot.with_commit(news)
-        m.d.comb += [word.time.eq(self.now), word.states.eq(after), word.vc.eq(looked)]
+        m.d.comb += [word.time.eq(self.now), word.states.eq(after), word.vc.eq(lookup_vc)]
         log.write(self.changes[: (LOG - 1).bit_length()], word, news)
         with m.If(news):
             m.d.sync += self.changes.eq(self.changes + 1)
-        told = Signal(State)
+        readback = Signal(State)
         m.d.comb += [
-            told.eq(states.peek(self.state_of)),
-            self.state.eq(_summary(m, told, "told")),
+            readback.eq(states.peek(self.state_of)),
+            self.state.eq(_summary(m, readback, "readback")),
             self.log_low.eq(log.peek(self.log_low_of).as_value()[:32]),
             self.log_high.eq(log.peek(self.log_high_of).as_value()[32:]),
         ]
 
     def _due(self, m, slot, v):
         """Drive the part's due tick."""
-        ages_next, asked, count, errand, freed, heard = v.ages_next, v.asked, v.count, v.errand, v.freed, v.heard
+        ages_next, asked, count = v.ages_next, v.asked, v.count
+        errand, freed, rx_event_r = v.errand, v.freed, v.rx_event_r
         next_scan, offer, owed, restarts, scans = v.next_scan, v.offer, v.owed, v.restarts, v.scans
         taken, there, was_defects = v.taken, v.there, v.was_defects
-        works = heard | scans | ages_next | errand | (owed != 0) | offer.there | (count != 0) | asked | restarts
+        works = rx_event_r | scans | ages_next | errand | (owed != 0) | offer.there | (count != 0) | asked | restarts
         works = works | (self.defects != was_defects) | self.command_en | self.restart
         at_once = Signal(TIME_BITS)  # a tick that is past
         with m.If(slot.commit & (works | taken | freed | there)):
             m.d.sync += at_once.eq(due_tick(self.now))
         m.d.comb += self.due.eq(Mux(works, at_once, Mux(self.interval != 0, next_scan, NEVER)))
 
-    def _hear(self, m, said, good, by_user, segment, old, new):
+    def _update_by_cell(self, m, message, good, by_user, segment, old, new):
         """Update the state of a VC by an arrived cell."""
         m.d.comb += new.eq(old)
         with m.If(by_user):
             m.d.comb += [new.ais.eq(0), new.segment_idle.eq(0), new.end_idle.eq(0)]
-        with m.Elif(good & said.fault):
+        with m.Elif(good & message.fault):
             with m.If(segment):
-                with m.If(said.function == CONTINUITY_CHECK):
+                with m.If(message.function == CONTINUITY_CHECK):
                     m.d.comb += [new.segment_idle.eq(0), new.segment_checked.eq(1)]
-            with m.Elif(said.function == AIS):
+            with m.Elif(message.function == AIS):
                 m.d.comb += new.ais.eq(1)
-            with m.Elif(said.function == RDI):
+            with m.Elif(message.function == RDI):
                 m.d.comb += new.rdi.eq(1)
-            with m.Elif(said.function == CONTINUITY_CHECK):
+            with m.Elif(message.function == CONTINUITY_CHECK):
                 m.d.comb += [new.ais.eq(0), new.end_idle.eq(0), new.end_checked.eq(1)]
 
-    def _scan(self, m, ages, its, parent, was, old, new, make):
+    def _scan(self, m, ages, lookup_point, parent, was, old, new, make):
         """Update the state of a VC by a scan, and decide which cells it makes: AIS, RDI, CC end to end, CC of the
         segment."""
         fails, alarm, ais, due, ports = Signal(), Signal(), Signal(), Signal(), len(self.defects)
@@ -590,7 +602,7 @@ class Oam(wiring.Component):
                     m.d.comb += aged[name].eq(Mux(old[name] == ABSENT, 0, old[name] + 1))
             for name, (checked, sink) in _IDLE.items():
                 m.d.comb += new[checked].eq(0)
-                with m.If(~its[sink] | seen | old[checked]):
+                with m.If(~lookup_point[sink] | seen | old[checked]):
                     m.d.comb += aged[name].eq(0)
                 with m.Elif(~_silent(old[name])):
                     m.d.comb += aged[name].eq(old[name] + 1)
@@ -599,12 +611,16 @@ class Oam(wiring.Component):
             m.d.comb += new[name].eq(value)
         m.d.comb += [
             fails.eq(
-                (self.defects.bit_select(its.port[: (ports - 1).bit_length()], 1) if ports > 1 else self.defects)
-                | (its.inside & ((parent.ais != 0) | _silent(parent.end_idle)))
-                | (its.segment_sink & _silent(aged["segment_idle"]))
+                (
+                    self.defects.bit_select(lookup_point.port[: (ports - 1).bit_length()], 1)
+                    if ports > 1
+                    else self.defects
+                )
+                | (lookup_point.inside & ((parent.ais != 0) | _silent(parent.end_idle)))
+                | (lookup_point.segment_sink & _silent(aged["segment_idle"]))
             ),
-            alarm.eq(its.end & (fails | (aged["ais"] != 0) | _silent(aged["end_idle"]))),
-            ais.eq(its.alarms & ~its.end & fails),
+            alarm.eq(lookup_point.end & (fails | (aged["ais"] != 0) | _silent(aged["end_idle"]))),
+            ais.eq(lookup_point.alarms & ~lookup_point.end & fails),
         ]
         for k, (name, wanted) in enumerate((("ais", ais), ("rdi", alarm))):
             wait = old[f"{name}_wait"]
@@ -614,21 +630,21 @@ class Oam(wiring.Component):
                 m.d.comb += [new[f"{name}_wait"].eq(SECOND), make[k].eq(1)]
             with m.Elif(ages):
                 m.d.comb += new[f"{name}_wait"].eq(wait - 1)
-        with m.If(ages & (its.segment_source | its.end_source)):
+        with m.If(ages & (lookup_point.segment_source | lookup_point.end_source)):
             with m.If(old.check_wait <= 1):
                 m.d.comb += [
                     new.check_wait.eq(SECOND),
                     new.sent.eq(was.sent),
-                    due.eq(its.always | (was.sent == old.sent)),
-                    make[2].eq(its.end_source & due & ~ais),
-                    make[3].eq(its.segment_source & due),
+                    due.eq(lookup_point.always | (was.sent == old.sent)),
+                    make[2].eq(lookup_point.end_source & due & ~ais),
+                    make[3].eq(lookup_point.segment_source & due),
                 ]
             with m.Else():
                 m.d.comb += new.check_wait.eq(old.check_wait - 1)
 
-    def _touched(self, m, slot, looked):
-        """Return whether software sets up the VC that is looked at, in this tick."""
-        now = self.entry_en & (self.entry_vc == looked)
+    def _touched(self, m, slot, lookup_vc):
+        """Return whether software sets up the VC that is looked up, in this tick."""
+        now = self.entry_en & (self.entry_vc == lookup_vc)
         if slot.wide:
             return now
         touched = Signal()
@@ -650,12 +666,12 @@ class Oam(wiring.Component):
             with m.Elif(returns):
                 m.d.sync += count.eq(count - 1)
 
-    def _counter(self, m, slot, name, index, counts, told_of, told, kinds):
+    def _counter(self, m, slot, name, index, counts, readback_index, readback, kinds):
         counters = slot.store(name, 32, self._vcs * kinds, block=True)
         before = counters.read(index, at=COUNT, to=f"{name}_before")
         clear = self.clear[: (self._vcs * kinds - 1).bit_length()]
         counters.write(index, before + 1, counts, clear=(self.clearing, clear, 0))
-        m.d.comb += told.eq(counters.peek(told_of))
+        m.d.comb += readback.eq(counters.peek(readback_index))
 
 
 def _silent(idle):

@@ -14,12 +14,12 @@ class Oam(Plugin):
 
     Members
     -------
-    tells : Out(1)
+    report_valid : Out(1)
         The tick's cell is to be reported.
-    own : Out(1)
+    report_own : Out(1)
         It is an OAM cell of the switch's own, queued or dropped.
-    took : Out(1)
-        It is an OAM cell that the switch took.
+    report_consumed : Out(1)
+        It is an OAM cell that ended in the switch.
     """
 
     options = ("oam",)
@@ -27,7 +27,7 @@ class Oam(Plugin):
 
     @staticmethod
     def members(*, vcs, ports):
-        return {"tells": Out(1), "own": Out(1), "took": Out(1)}
+        return {"report_valid": Out(1), "report_own": Out(1), "report_consumed": Out(1)}
 
     def build(self, build, others):
         self.part = build.m.submodules.oam = Part(build.slot, width=build.width, vcs=build.vcs, ports=build.ports)
@@ -38,11 +38,15 @@ class Oam(Plugin):
         cell.admissible = cell.admissible & ~self.part.takes
 
     def report(self, m, cell, valid, outputs):
-        own, took, tells = Signal(name="own"), Signal(name="took"), Signal(name="tells")
+        own, consumed, report = Signal(name="own"), Signal(name="consumed"), Signal(name="report")
         with m.If(cell.arrival):
-            m.d.comb += [own.eq(self.part.own), took.eq(self.part.takes), tells.eq(valid | own | took)]
-        m.d.sync += [outputs.own.eq(own), outputs.took.eq(took), outputs.tells.eq(tells)]
-        return tells
+            m.d.comb += [own.eq(self.part.own), consumed.eq(self.part.takes), report.eq(valid | own | consumed)]
+        m.d.sync += [
+            outputs.report_own.eq(own),
+            outputs.report_consumed.eq(consumed),
+            outputs.report_valid.eq(report),
+        ]
+        return report
 
     def attach(self, m, csr, path):
         self.part.attach(m, csr, path)

@@ -20,6 +20,6 @@ class PortEpd(Stage):
 
     def decide(self, m, slot, cell):
         threshold = Signal(16, name="port_epd_threshold")
-        m.d.comb += threshold.eq(slot.pipe(Array(self._thresholds)[cell.policy.port], "its_port_epd_threshold"))
+        m.d.comb += threshold.eq(slot.pipe(Array(self._thresholds)[cell.policy.port], "arriving_port_epd_threshold"))
         above = (threshold != 0) & (cell.port_cells >= threshold)
         return Verdict(cell.starts & cell.policy.epd & ~cell.policy.epd_own & above)

@@ -20,7 +20,7 @@ class QueueLimit(Stage):
 
     def decide(self, m, slot, cell):
         limit, refuses = Signal(16, name="queue_limit"), Signal(name="limit_refuses")
-        m.d.comb += limit.eq(slot.pipe(Array(self._limits)[cell.policy.port], "its_queue_limit"))
+        m.d.comb += limit.eq(slot.pipe(Array(self._limits)[cell.policy.port], "arriving_queue_limit"))
         m.d.comb += refuses.eq((limit != 0) & (cell.port_frames >= limit))
         self.refuses = refuses
         return Verdict(cell.starts & refuses)

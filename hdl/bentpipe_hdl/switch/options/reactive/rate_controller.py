@@ -145,8 +145,8 @@ class RateController(wiring.Component):
         for p in range(ports):
             m.d.comb += self.periods[p].eq(Mux(self.reactive[p] & ~self.stalled[p], quotients[p], self.period[p]))
 
-        # A look at a port
-        busy, its_port, done_at = Signal(), Signal.like(self.port), Signal(TIME_BITS)
+        # A look at a port: `eval_port` and `eval_capacity` are of the evaluation under way
+        busy, eval_port, done_at = Signal(), Signal.like(self.port), Signal(TIME_BITS)
         wanted, asked = Signal(ports), Signal()
         acts = Signal()
         m.d.comb += acts.eq(self.reactive.any() & ~_before(now, self.due))
@@ -163,14 +163,14 @@ class RateController(wiring.Component):
         starts = slot.pipe(restarts.bit_select(port, 1), "look_starts")
 
         def of(name):
-            return slot.pipe(Array(getattr(self, name))[port], f"its_{name}")
+            return slot.pipe(Array(getattr(self, name))[port], f"port_{name}")
 
         look, applies = Signal(), Signal()
         written = self._written(m, slot)
         with m.If(slot.commit):
             with m.If(asked & ~written):
                 m.d.comb += look.eq(1)
-            with m.If(busy & ~_before(now, done_at)), m.If(~(self.control_en & (self.control_port == its_port))):
+            with m.If(busy & ~_before(now, done_at)), m.If(~(self.control_en & (self.control_port == eval_port))):
                 m.d.comb += applies.eq(1)
         capacity, average, following = Signal(CAPACITY_BITS), Signal(LEVEL_BITS + AVERAGE_FRACTION), Signal(TIME_BITS)
         with slot.gate_when(asked):
@@ -182,24 +182,24 @@ class RateController(wiring.Component):
             shift = AVERAGE_FRACTION - LEVEL_FRACTION
             above = slot.pipe(now_average > (of("high") << shift), "above")
             below = slot.pipe(now_average < (of("low") << shift), "below")
-            was, floor, ceiling = slot.pipe(capacities[port], "its_capacity"), of("floor"), of("ceiling")
+            was, floor, ceiling = slot.pipe(capacities[port], "old_capacity"), of("floor"), of("ceiling")
             more, less = slot.pipe(was + of("up"), "more"), slot.pipe(was - of("down"), "less")
             wish = slot.pipe(Mux(starts, of("initial"), Mux(above, more, Mux(below, less, was))), "wish")
             new = slot.pipe(Mux(wish > ceiling, ceiling, Mux(wish < floor, floor, wish)), "new_capacity")
             interval = of("interval")
-            then = slot.pipe((Mux(starts, now, slot.pipe(looks[port], "its_look")) + interval)[:TIME_BITS], "then")
+            then = slot.pipe((Mux(starts, now, slot.pipe(looks[port], "port_look")) + interval)[:TIME_BITS], "then")
             again = slot.pipe((now + interval)[:TIME_BITS], "again")
             m.d.comb += [
                 capacity.eq(new),
                 average.eq(Mux(starts, 0, now_average)),
                 following.eq(Mux(slot.pipe(_before(now, then), "then_comes"), then, again)),
             ]
-        its_capacity = Signal(CAPACITY_BITS)
+        eval_capacity = Signal(CAPACITY_BITS)
         with m.If(look):
             m.d.sync += [
                 busy.eq(~(self.control_en & (self.control_port == port))),
-                its_port.eq(port),
-                its_capacity.eq(capacity),
+                eval_port.eq(port),
+                eval_capacity.eq(capacity),
                 done_at.eq(now + TAKES),
                 looks[port].eq(following),
                 averages[port].eq(average),
@@ -208,14 +208,14 @@ class RateController(wiring.Component):
         # The end of a look
         cell = of("cell")
         divide = self._divide if slot.wide else self._divide_by_bits
-        quotient, rest = divide(m, look, applies, Array(self.cell)[its_port] if slot.wide else cell, its_capacity)
+        quotient, rest = divide(m, look, applies, Array(self.cell)[eval_port] if slot.wide else cell, eval_capacity)
         with m.If(applies):
             m.d.sync += [
                 busy.eq(0),
-                capacities[its_port].eq(its_capacity),
-                quotients[its_port].eq(quotient),
-                rests[its_port].eq(rest),
-                carried[its_port].eq(0),
+                capacities[eval_port].eq(eval_capacity),
+                quotients[eval_port].eq(quotient),
+                rests[eval_port].eq(rest),
+                carried[eval_port].eq(0),
             ]
 
         # Control is written: the port begins again, and a look at it that is under way counts no more
@@ -223,7 +223,7 @@ class RateController(wiring.Component):
             Array(getattr(self, name))[self.control_port] for name in ("initial", "floor", "ceiling")
         )
         with m.If(self.control_en):
-            with m.If(self.control_port == its_port), m.If(~look):
+            with m.If(self.control_port == eval_port), m.If(~look):
                 m.d.sync += busy.eq(0)
             with m.If(self.control[0]):
                 begins_with = Mux(initial > most, most, Mux(initial < least, least, initial))
@@ -234,11 +234,11 @@ class RateController(wiring.Component):
         with slot.gate_when(self.serve):
             m.d.comb += counts.eq(slot.pipe(self.reactive.bit_select(self.port, 1), "counts_held"))
             total = slot.pipe(carried[self.port] + rests[self.port], "carried_now")
-            its = slot.pipe(capacities[self.port], "served_capacity")
-            m.d.comb += carries.eq(slot.pipe((total >= its) & counts, "carries_held"))
+            served_capacity = slot.pipe(capacities[self.port], "served_capacity")
+            m.d.comb += carries.eq(slot.pipe((total >= served_capacity) & counts, "carries_held"))
         m.d.comb += self.carry.eq(carries)
-        left = slot.pipe(Mux(carries, total - its, total)[:CAPACITY_BITS], "carried_on")
-        with m.If(self.serve & counts), m.If(~applies | (its_port != self.port)):
+        left = slot.pipe(Mux(carries, total - served_capacity, total)[:CAPACITY_BITS], "carried_on")
+        with m.If(self.serve & counts), m.If(~applies | (eval_port != self.port)):
             m.d.sync += carried[self.port].eq(left)
 
         # What the ports are
@@ -250,8 +250,8 @@ class RateController(wiring.Component):
             on.eq(Mux(self.control_en & self.control[0], here, 0)),
             off.eq(Mux(self.control_en & ~self.control[0], here, 0)),
             done.eq(Mux(look, 1 << port, 0)),
-            closes.eq(Mux(applies & (its_capacity == 0), 1 << its_port, 0)),
-            opens.eq(Mux(applies & (its_capacity != 0), 1 << its_port, 0)),
+            closes.eq(Mux(applies & (eval_capacity == 0), 1 << eval_port, 0)),
+            opens.eq(Mux(applies & (eval_capacity != 0), 1 << eval_port, 0)),
             reactive.eq((self.reactive & ~off) | on),
             self.still_stalled.eq(((self.stalled & ~opens) | closes | on) & reactive),
             self.changes.eq(applies | self.control_en),

@@ -409,9 +409,9 @@ class RandomEarlyDetection(wiring.Component):
         owed, elapsed, late, settings = Signal(), Signal(IDLE_BITS), Signal(IDLE_BITS), Signal(Idle)
         idle = slot.pipe(Array(self.cells)[self.port] == 0, "idle_held")
         m.d.comb += late.eq(self._elapsed(self._since.read(self.port, at=PORT, to="idle_since")))
-        its_settings = self._idles.read(self.port, at=PORT, to="idle_settings")
+        idle_settings = self._idles.read(self.port, at=PORT, to="idle_settings")
         with m.If(counts):
-            m.d.sync += [owed.eq(idle), elapsed.eq(late), settings.eq(its_settings)]
+            m.d.sync += [owed.eq(idle), elapsed.eq(late), settings.eq(idle_settings)]
         before = slot.pipe(self._averages[came], "average_before")
         decayed = self._decayed(m, slot, before, elapsed, settings)
         with m.If(slot.clock(DECAYED + 1) & owed):

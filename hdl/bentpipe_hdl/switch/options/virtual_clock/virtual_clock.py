@@ -210,7 +210,7 @@ class VirtualClock(wiring.Component):
         for way, ((name, strobe, _, vc, port, entry), opponents) in enumerate(zip(ways, beside, strict=True)):
             plays = [Signal(name=f"{name}_plays{step}") for step in range(steps)]
             path = Signal(self.levels + lanes, name=f"{name}_path")  # of the VC's node from the lane's level on
-            its_port = Signal.like(port, name=f"{name}_its_port")
+            path_port = Signal.like(port, name=f"{name}_path_port")
             current, after = (Signal(self.Entry, name=f"{name}_{n}") for n in ("current", "after"))
             starts = strobe
             if way:  # a clock behind
@@ -225,7 +225,7 @@ class VirtualClock(wiring.Component):
             with m.If(Cat(plays, starts).any()):
                 m.d.sync += path.eq(path >> lanes)
             with m.If(strobe):
-                m.d.sync += [path.eq(Cat(Const(0, way * lanes), vc)), its_port.eq(port), current.eq(entry)]
+                m.d.sync += [path.eq(Cat(Const(0, way * lanes), vc)), path_port.eq(port), current.eq(entry)]
 
             # The nodes beside the way, a clock before they are played; what the first way makes of them is played then
             against = []
@@ -238,7 +238,7 @@ class VirtualClock(wiring.Component):
                 if first is not None:
                     there, at_port, changed = first
                     beside_it = there[lane : self.levels] ^ 1 == path[lanes + lane :]
-                    with m.If(served_here & beside_it & (at_port == its_port)):
+                    with m.If(served_here & beside_it & (at_port == path_port)):
                         m.d.sync += opponent.eq(changed[lane])
                 against.append(opponent)
 
@@ -253,13 +253,13 @@ class VirtualClock(wiring.Component):
                 winner = Mux(goes_on, between.as_value(), against[1].as_value())
             m.d.comb += after.eq(winner)
             with m.If(plays[-1]):
-                m.d.sync += self.roots[its_port].eq(after)
+                m.d.sync += self.roots[path_port].eq(after)
             for k in range(self.levels, 0, -1):
                 step, lane = divmod(self.levels - k, lanes)
-                node = Cat(path[lane : lane + k], its_port[: self._port_bits])
+                node = Cat(path[lane : lane + k], path_port[: self._port_bits])
                 writes[k - 1].append((plays[step], node, here[lane]))
-            first = path, its_port, here
-            for register in (path, its_port, current, *against):
+            first = path, path_port, here
+            for register in (path, path_port, current, *against):
                 slot.clocks.holds(register, 0)
         for store, ((en, node, value), *others) in zip(self.nodes, writes, strict=True):
             store.write(node, value, en, others=others, clear=(self.clearing, self.clear[: len(node)], 0))
