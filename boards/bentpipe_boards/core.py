@@ -115,9 +115,9 @@ class Core(wiring.Component):
         m.submodules.ticks = self._resettable(m, ticks)
         wiring.connect(m, wiring.flipped(self.run), ticks.run)
         m.d.comb += [
-            ticks.clocks.eq(csr.setting("clocks")),
-            ticks.skips.eq(csr.setting("skips")),
-            ticks.halts.eq(csr.setting("halts")),
+            ticks.clocks.eq(csr.register("clocks")),
+            ticks.skips.eq(csr.register("skips")),
+            ticks.halts.eq(csr.register("halts")),
         ]
 
         nodes = [shape.component(NARROW) for shape in plan.nodes]
@@ -166,7 +166,7 @@ class Core(wiring.Component):
             m.d.comb += get.addr.eq(index)
             return get.data
 
-        csr.counters("description", described)
+        csr.read_table("description", described)
         csr.finish()
         self._bus(m, windows)
         return m
@@ -199,11 +199,11 @@ class Core(wiring.Component):
             m.d.sync += word.eq(Array(values)[index] if values else 0)
             return word
 
-        csr.counters(name, read)
+        csr.read_table(name, read)
 
     def _wires(self, m, nodes, times, csr):
         """Return the wire behind each output."""
-        settings, wires = csr.settings("wire"), []
+        settings, wires = csr.registers("wire"), []
         for k, (shape, node, time) in enumerate(zip(self.plan.nodes, nodes, times, strict=True)):
             ports, given = ports_of(shape), node.o.signature.create(path=(f"out{k}",))
             end = Signal(TIME_BITS, name=f"end{k}")
@@ -253,7 +253,7 @@ class Core(wiring.Component):
 
     def _inputs(self, m, nodes, times, wires, csr):
         """Connect the wires to the inputs that the patch panel names."""
-        patch = csr.settings("patch")
+        patch = csr.registers("patch")
         taken = [[] for _ in wires]
 
         def of(number, name):

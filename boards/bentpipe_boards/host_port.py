@@ -65,15 +65,15 @@ class HostPort(wiring.Component):
         nic, vc_bits, tx_bits = self._nic, len(self._nic.post_vc), (self._tx_words - 1).bit_length()
         m.submodules.tx = tx = memory.Memory(shape=32, depth=self._tx_words, init=[])
         put, get = tx.write_port(), tx.read_port(domain="sync")
-        m.d.comb += Cat(put.addr, put.data, put.en).eq(Cat(csr.table("tx")))
+        m.d.comb += Cat(put.addr, put.data, put.en).eq(Cat(csr.write_port("tx")))
         looked = Signal(tx_bits)
 
         def look(index):
             m.d.comb += looked.eq(index)
             return get.data
 
-        csr.reread("tx", look)
-        place, uu = csr.setting("place"), csr.setting("uu")
+        csr.read_back("tx", look)
+        place, uu = csr.register("place"), csr.register("uu")
         m.submodules.posts = posts = SyncFIFO(width=tx_bits + 16 + 8 + vc_bits, depth=_POSTS)
         with csr.written("post"):
             m.d.comb += posts.w_en.eq(1)

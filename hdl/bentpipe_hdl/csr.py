@@ -51,8 +51,8 @@ class CsrSignature(wiring.Signature):
 class CsrMap:
     """The registers of a node's declaration behind its bus. Parts of the node take theirs by name.
 
-    A register that no part has taken when the map is finished is a plain setting, if it can be written and has up to 32
-    bits; else that is an error, as nothing would be behind it.
+    A register that no part has taken when the map is finished is a plain register, if it can be written and has up to
+    32 bits. Otherwise that is an error: nothing would be behind it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class CsrMap:
         self._taken.add(name)
         return register
 
-    def setting(self, name, signal=None):
+    def register(self, name, signal=None):
         """Make a register that keeps what is written, and return its signal.
 
         The signal is ``signal``, with the declared value after reset, or a new one. A written value above the declared
@@ -114,7 +114,7 @@ class CsrMap:
         register = self._take(name, table=False, write=True)
         return self._stored(register, 0, name, signal)
 
-    def settings(self, name):
+    def registers(self, name):
         """Make a table whose entries are registers, and return a signal for each entry."""
         register = self._take(name, table=True, write=True)
         return [self._stored(register, k, f"{name}{k}") for k in range(register.count)]
@@ -169,8 +169,8 @@ class CsrMap:
         with self.written(name):
             self._m.d.sync += strobe.eq(1)
 
-    def table(self, name):
-        """Make a table that software writes; return ``(index, data, en)`` for a memory's write port."""
+    def write_port(self, name):
+        """Make a table that software writes, and return ``(index, data, en)`` for the write port of its memory."""
         register = self._take(name, table=True, write=True)
         bits = register.index_bits
         here = self._bus.w_en & self._in_table(register, bits)
@@ -179,8 +179,8 @@ class CsrMap:
         whole = Cat(self._low, self._bus.w_data)
         return self._bus.addr[1:bits], whole[: register.width], here & self._bus.addr[0]
 
-    def reread(self, name, read):
-        """Make a table that software writes readable; ``read`` is as for :meth:`counters`."""
+    def read_back(self, name, read):
+        """Let software read a table that it writes; ``read`` is as for :meth:`read_table`."""
         register = self._map[name]
         bits = max(1, register.index_bits)
         self._read.append((self._in_table(register, bits), read(self._addr[:bits])))
@@ -189,27 +189,27 @@ class CsrMap:
         here = self._bus.addr[bits:] == register.addr >> bits
         return here if register.size == 1 << bits else here & (self._bus.addr[:bits] < register.size)
 
-    def counters(self, name, read):
+    def read_table(self, name, read):
         """Make a table that software reads; ``read(index)`` is called once and returns the word at ``index``."""
         self._take(name, table=True, write=False)
-        self.reread(name, read)
+        self.read_back(name, read)
 
-    def counts(self, name, index, value):
-        """Make a table that software reads through a part's ports: ``index`` is driven, ``value`` is the word at it."""
+    def read_port(self, name, index, value):
+        """Make a table that software reads through a part's ports: ``value`` is the word at the driven ``index``."""
 
         def read(at):
             self._m.d.comb += index.eq(at)
             return value
 
-        self.counters(name, read)
+        self.read_table(name, read)
 
     def finish(self):
-        """Build the read path, and settings that no part took; call after the last register."""
+        """Build the read path, and the plain registers that no part has taken; call after the last register."""
         for register in self._map.registers:
             if register.name not in self._taken:
                 if register.access == "ro" or register.words > 1 or register.on_write:
                     raise ValueError(f"nothing is behind register {register.name} of {self._map.kind}")
-                (self.setting if register.count is None else self.settings)(register.name)
+                (self.register if register.count is None else self.registers)(register.name)
         for signal in (self._reading, self._strobed, *self._strobes):
             rarely_changes(signal)
         m = self._m

@@ -50,10 +50,10 @@ class Lookup:
         self._layout = data.StructLayout(
             {"key": unsigned((12 if paths else 28) + port_bits), "valid": 1, "vc": range(vcs)}
         )
-        index, word, en = csr.table(name)
+        index, word, en = csr.write_port(name)
         packed = Signal(self._layout, name=f"{name}_entry")
         m.d.comb += [packed.key.eq(word[16:] if paths else word), packed.vc.eq(word[32:]), packed.valid.eq(word[63])]
-        self._tables, self._multipliers = [], csr.settings(f"{name}_multiplier")
+        self._tables, self._multipliers = [], csr.registers(f"{name}_multiplier")
         for k in range(2):
             table = slot.store(f"{name}{k}", self._layout, 1 << self._bits)
             table.write(index[: self._bits], packed, en & (index[self._bits] == k))

@@ -269,8 +269,8 @@ class GcraPolicer(wiring.Component):
         states = slot.store("states", POLICED.shape, self.vcs, block=True)
         vc = turn.hold(self.vc, "held_vc")
         m.d.comb += [
-            Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.table("police_rate"))),
-            Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.table("police_limit"))),
+            Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.write_port("police_rate"))),
+            Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.write_port("police_limit"))),
             policer.now.eq(turn.hold(self.now, "held_now")),
             policer.arrives.eq(slot.commit if self.width == WIDE else 1),
             policer.vc.eq(vc),
@@ -286,7 +286,7 @@ class GcraPolicer(wiring.Component):
         states.write(vc, policer.new_state, slot.commit, clear=(clearing, clear, 0))
         with m.If(clearing):
             m.d.comb += [self.ready.eq(0), turn.time.tick.eq(0)]
-        csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
+        csr.read_port("upc_tagged", policer.tagged_index, policer.tagged)
         csr.finish()
         return slot.checked(m)
 

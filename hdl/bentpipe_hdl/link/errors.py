@@ -42,7 +42,7 @@ class ErrorProcess:
         rates = {f"{self.prefix}error_{name}": getattr(self, name) for name in ("enable", "mantissa", "shift")}
         gap, state = (self.gap, self.state) if wide else (self.new_gap, self.new_state)
         for name, signal in (*rates.items(), (f"{self.prefix}gap", gap), (f"{self.prefix}seed", state)):
-            csr.setting(name, signal)
+            csr.register(name, signal)
         enable, *scale = rates
         for name in (enable, *scale, f"{self.prefix}seed"):
             with csr.written(name):
@@ -158,6 +158,6 @@ class LinkErrors:
                 yield p
 
     def registers(self, m, csr, wide):
-        csr.setting("delay", self.delay)
+        csr.register("delay", self.delay)
         for p in self.processes:
             p.registers(m, csr, wide, self.fresh)

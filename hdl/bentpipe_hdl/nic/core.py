@@ -99,9 +99,9 @@ class NicCore:
             plugin.posts(m, csr, self)
         self.ends = self.last
         m.d.comb += [
-            pacer.tolerance.eq(csr.setting("tolerance")),
-            Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.table("tx_period"))),
-            Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.table("tx_header"))),
+            pacer.tolerance.eq(csr.register("tolerance")),
+            Cat(pacer.period_index, pacer.period, pacer.period_en).eq(Cat(csr.write_port("tx_period"))),
+            Cat(tx.header_index, tx.header, tx.header_en).eq(Cat(csr.write_port("tx_header"))),
             pacer.set_up_vc.eq(tx.header_index),
             pacer.set_up.eq(tx.header_en),
             pacer.post.eq(self.post),
@@ -121,7 +121,7 @@ class NicCore:
             nic.done_vc.eq(tx.done_vc),
         ]
         if not any(plugin.drives_line for plugin in plugins):
-            m.d.comb += pacer.line_period.eq(csr.setting("line_period"))
+            m.d.comb += pacer.line_period.eq(csr.register("line_period"))
         for plugin in plugins:
             plugin.transmit(m, csr, self)
         self._posts()
@@ -130,7 +130,7 @@ class NicCore:
             m.d.comb += tx.block.eq(nic.block)
         else:
             m.d.comb += [tx.word.eq(nic.word), nic.word_next.eq(tx.word_next)]
-        csr.counts("tx_cells", tx.count_index, tx.count)
+        csr.read_port("tx_cells", tx.count_index, tx.count)
         branch_first(pacer.sends, 0)
         branch_first(tx.last, 2, seldom=1)
 
@@ -153,7 +153,7 @@ class NicCore:
         m, slot, csr, nic, rx = self.m, self.slot, self.csr, self.nic, self.reassembler
         wiring.connect(m, wiring.flipped(nic.i), rx.i)
         arrival = self.arrival = Arrival(m, slot, nic.i)
-        lookup = Lookup(m, slot, csr, vcs=nic.vcs, ports=1, nni=csr.setting("nni"))
+        lookup = Lookup(m, slot, csr, vcs=nic.vcs, ports=1, nni=csr.register("nni"))
         self.arrives = arrives = arrival.there & ~self.clearing
         with slot.gate_when(arrives):
             known, vc = lookup.find(arrival.header, Signal(0))
@@ -165,12 +165,12 @@ class NicCore:
             rx.arrives.eq(reduce(lambda left, takes: left & ~takes, elsewhere, arrives)),
             rx.header.eq(arrival.header),
             rx.bad.eq(arrival.hec_error),
-            rx.timeout.eq(csr.setting("rx_timeout")),
-            Cat(rx.limit_index, rx.limit, rx.limit_en).eq(Cat(csr.table("rx_limit"))),
+            rx.timeout.eq(csr.register("rx_timeout")),
+            Cat(rx.limit_index, rx.limit, rx.limit_en).eq(Cat(csr.write_port("rx_limit"))),
         ]
         for name in rx.o.signature.members:
             m.d.comb += getattr(nic, f"rx_{name}").eq(getattr(rx.o, name))
         for name in COUNTERS:
             csr.status(f"rx_{name}", getattr(rx, name))
-        csr.counts("rx_cells", rx.cells_index, rx.cells)
-        csr.counts("rx_pdus", rx.pdus_index, rx.pdus)
+        csr.read_port("rx_cells", rx.cells_index, rx.cells)
+        csr.read_port("rx_pdus", rx.pdus_index, rx.pdus)

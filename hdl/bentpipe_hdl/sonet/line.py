@@ -381,7 +381,7 @@ class SonetLine(wiring.Component):
             to, rates = f"{k}{1 - k}", []
             for part in ("random", "mantissa", "shift", "slip"):
                 name = f"{part}_{to}"
-                setting = csr.setting(name)
+                setting = csr.register(name)
                 if part in ("random", "slip"):
                     rarely_changes(setting)
                 else:
@@ -392,7 +392,7 @@ class SonetLine(wiring.Component):
             m.d.comb += way.rate_start.eq(Cat(rates).any())
             for part in ("gap", "state", "burst", "flip", "loss"):
                 name = f"{part}_{to}"
-                m.d.comb += getattr(way, part).eq(csr.setting(name))
+                m.d.comb += getattr(way, part).eq(csr.register(name))
                 csr.on_write(name, getattr(way, f"{part}_start"))
             csr.status(f"error_bits_{to}", way.errors)
             csr.status(f"hit_words_{to}", way.hits)

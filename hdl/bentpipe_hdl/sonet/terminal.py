@@ -460,7 +460,7 @@ class SonetTerminal(wiring.Component):
         csr.status("moves", Cat(level, Const(0, 16 - len(level)), refused))
         csr.status("defects", defects)
         csr.status("changed", changed)
-        csr.setting("interrupt_mask", mask)
+        csr.register("interrupt_mask", mask)
         csr.status(
             "state",
             Cat(
@@ -468,13 +468,13 @@ class SonetTerminal(wiring.Component):
                 Const(0, 1), core.in_frame,
             ),
         )  # fmt: skip
-        csr.setting("mode", Cat(s[part.name] for part in mode.fields))
-        csr.setting("force", force.as_value())
-        csr.setting("hec_mask", s.hec_mask)
-        csr.setting("c2_expected", s.c2_expected)
-        csr.setting("drift", s.drift)
+        csr.register("mode", Cat(s[part.name] for part in mode.fields))
+        csr.register("force", force.as_value())
+        csr.register("hec_mask", s.hec_mask)
+        csr.register("c2_expected", s.c2_expected)
+        csr.register("drift", s.drift)
         for name in FRAMER_SETTINGS:
-            csr.setting(f"sent_{name}", s.overhead[name])
+            csr.register(f"sent_{name}", s.overhead[name])
         for name in RECEIVED:
             csr.status(f"received_{name}", core.received[name])
         for k, name in enumerate(COUNTERS):

@@ -143,7 +143,7 @@ class Switch(wiring.Component):
         m = Module()
         slot = TickSchedule(m, self.time, self.width, commit=COMMIT)
         csr = CsrMap(m, self.csr, self.registers)
-        settings = {name: csr.setting(name) for name in SETTINGS}
+        settings = {name: csr.register(name) for name in SETTINGS}
         build = Build(m, slot, csr, self.time.now, self.width, self.vcs, self.cells, self.ports, settings)
         plugins = Plugins.of(self.options)
         core = Core.of(build, self.i, plugins.build(build, self.options))

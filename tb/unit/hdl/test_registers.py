@@ -148,11 +148,11 @@ def test_what_nothing_is_behind_is_refused() -> None:
 def test_what_is_not_declared_or_taken_twice_is_refused() -> None:
     csr = CsrMap(Module(), CsrSignature().flip().create(), made(Register("size", 7, "x", width=8)))
     with pytest.raises(KeyError, match="part has no register 'sise'"):
-        csr.setting("sise")
+        csr.register("sise")
     with pytest.raises(ValueError, match="8 bits, and 9 are behind it"):
-        csr.setting("size", Signal(9))
+        csr.register("size", Signal(9))
     with pytest.raises(ValueError, match="taken twice"):
-        csr.setting("size")
+        csr.register("size")
 
 
 def test_the_maps_have_every_register_with_its_address() -> None:

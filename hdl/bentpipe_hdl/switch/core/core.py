@@ -182,7 +182,7 @@ class Core:
             m.submodules.changes = changes
         return cls(
             build, cells_in, injection, arrival, lookup, buffer, scheduler, queues, counters, vc_table, admission,
-            rates, egress, changes, csr.settings("period"),
+            rates, egress, changes, csr.registers("period"),
         )  # fmt: skip
 
     def connect_clearing(self) -> None:
@@ -211,13 +211,13 @@ class Core:
             ("vc_policy", table.policy_vc, table.policy, table.policy_en),
             ("vc_header", table.header_vc, table.header, table.header_en),
         ):
-            at, word, written = csr.table(name)
+            at, word, written = csr.write_port(name)
             m.d.comb += [index.eq(at), Value.cast(entry).eq(word), en.eq(written)]
-        csr.counts("accepted", table.arrival_of, table.arrival_row.accepted)
-        csr.counts("departed", table.departure_of, table.departure_row.departed)
-        csr.counts("dropped", counters.dropped_index, counters.dropped)
-        csr.counts("unknown", counters.unknown_port, counters.unknown)
-        csr.counts("hec", counters.hec_port, counters.hec)
+        csr.read_port("accepted", table.arrival_of, table.arrival_row.accepted)
+        csr.read_port("departed", table.departure_of, table.departure_row.departed)
+        csr.read_port("dropped", counters.dropped_index, counters.dropped)
+        csr.read_port("unknown", counters.unknown_port, counters.unknown)
+        csr.read_port("hec", counters.hec_port, counters.hec)
 
 
 def _stages(build: Build, additions: Additions) -> list[Stage]:

@@ -135,8 +135,8 @@ class Changes(wiring.Component):
             self.tagged.eq(path.core.admission.tagged),
             self.marked.eq(path.core.admission.marked),
         ]
-        csr.counts("tagged", self.tagged_vc, self.tags)
-        csr.counts("marked", self.marked_vc, self.marks)
+        csr.read_port("tagged", self.tagged_vc, self.tags)
+        csr.read_port("marked", self.marked_vc, self.marks)
 
     def elaborate(self, platform):
         m = Module()

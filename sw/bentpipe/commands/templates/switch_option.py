@@ -47,7 +47,7 @@ class MyModelHardware(Plugin):
     order = Order.ADMIT
 
     def build(self, build: Any, others: Any) -> None:
-        self.stage = MyModelStage(build.csr.setting("my_model_every"))
+        self.stage = MyModelStage(build.csr.register("my_model_every"))
 
     def stages(self) -> Iterator[tuple[int, Stage]]:
         yield Rank.LIMIT, self.stage

@@ -40,13 +40,13 @@ class Extra:
 
     def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time):
         self._m, self._slot, self._now = m, slot, time.now
-        self._share = csr.setting("duplicate")
+        self._share = csr.register("duplicate")
         self._draws, self._times = Signal(64, init=1, name="duplicates"), Signal(64, init=1, name="misinsertions")
-        csr.setting("duplicate_seed", self._draws)
-        csr.setting("misinsert_seed", self._times)
-        self._enable = csr.setting("misinsert_enable")
-        self._mantissa, self._shift = csr.setting("misinsert_mantissa"), csr.setting("misinsert_shift")
-        self._own, self._header = csr.setting("misinsert_own"), csr.setting("misinsert_header")
+        csr.register("duplicate_seed", self._draws)
+        csr.register("misinsert_seed", self._times)
+        self._enable = csr.register("misinsert_enable")
+        self._mantissa, self._shift = csr.register("misinsert_mantissa"), csr.register("misinsert_shift")
+        self._own, self._header = csr.register("misinsert_own"), csr.register("misinsert_header")
         self._fresh, self._next = Signal(name="misinsert_fresh"), Signal(TIME_BITS, name="misinsert_next")
         for name in ("enable", "mantissa", "shift", "seed"):
             with csr.written(f"misinsert_{name}"):

@@ -52,14 +52,14 @@ class Faults:
 
     def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time: In(TimeSignature())):
         self._m, self._slot, self._csr, self._now = m, slot, csr, time.now
-        self.outage, self._enable = csr.setting("outage"), csr.setting("burst_enable")
-        self._by_cells = csr.setting("burst_cells")
-        self._mantissas, self._shifts = csr.settings("length_mantissa"), csr.settings("length_shift")
-        self._loss = csr.settings("loss")
+        self.outage, self._enable = csr.register("outage"), csr.register("burst_enable")
+        self._by_cells = csr.register("burst_cells")
+        self._mantissas, self._shifts = csr.registers("length_mantissa"), csr.registers("length_shift")
+        self._loss = csr.registers("loss")
         self._lengths, self._losses = Signal(64, init=1), Signal(64, init=1)
-        csr.setting("length_seed", self._lengths)
-        csr.setting("loss_seed", self._losses)
-        self._length = csr.setting("length")
+        csr.register("length_seed", self._lengths)
+        csr.register("loss_seed", self._losses)
+        self._length = csr.register("length")
         self.bad = Signal(name="bad_state")
         csr.status("bad", self.bad)
         self._until = Signal(TIME_BITS, name="state_until")

@@ -28,19 +28,19 @@ class Losses:
 
     def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap):
         self._m, self._slot = m, slot
-        self.enable = csr.setting("loss_enable")
+        self.enable = csr.register("loss_enable")
         self.count = Signal(32, name="losses_count")
         csr.status("dropped", self.count)
         self._lookup = Lookup(m, slot, csr, vcs=VCS, ports=1, nni=Const(1, 1))
         place = (ENTRIES - 1).bit_length()
         self._layout = data.StructLayout({"at": place, "pdus": 1, "done": 32})
         self._states = slot.store("loss_states", self._layout, VCS)
-        index, word, en = csr.table("loss_vc")
+        index, word, en = csr.write_port("loss_vc")
         fresh = Signal(self._layout, name="loss_fresh")
         m.d.comb += [fresh.at.eq(word), fresh.pdus.eq(word[place])]
         self._states.write(index, fresh, en)
         self._list = slot.store("losses", 32, ENTRIES)
-        self._list.write(*csr.table("losses"))
+        self._list.write(*csr.write_port("losses"))
 
     def decide(self, header: CellHeader, hec_error, taken) -> Signal:
         """Return whether the cell with this header is lost; kept at ``taken``."""

@@ -44,7 +44,7 @@ class Path:
 
     def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap, time):
         self._m, self._slot, self._now = m, slot, time.now
-        self._merge, self._spacing = csr.setting("path_merge"), csr.setting("path_spacing")
+        self._merge, self._spacing = csr.register("path_merge"), csr.register("path_spacing")
         # When the last cells of both paths are due: the later one and the earlier one, in units of 2**-16 ticks
         bits, init = TIME_BITS + FRACTION_BITS, _LONG_AGO << FRACTION_BITS
         self._last, self._first = (Signal(bits, init=init, name=f"path_{name}") for name in ("last", "first"))

@@ -16,7 +16,7 @@ class Pattern(LinkPlugin):
 
     def build(self, m, slot, csr, link):
         self._link, self._slot = link, slot
-        self._lost, self._of = csr.setting("pattern_lost"), csr.setting("pattern_of")
+        self._lost, self._of = csr.register("pattern_lost"), csr.register("pattern_of")
         self._count = Signal(32, name="lost_pattern")
         csr.status("lost_pattern", self._count)
 

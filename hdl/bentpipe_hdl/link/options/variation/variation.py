@@ -26,12 +26,12 @@ class Variation:
 
     def __init__(self, m: Module, slot: TickSchedule, csr: CsrMap):
         self._m, self._slot = m, slot
-        self._enable, self._early = csr.setting("variation_enable"), csr.setting("variation_early")
+        self._enable, self._early = csr.register("variation_enable"), csr.register("variation_early")
         self._state = Signal(64, init=1, name="variation_state")
-        csr.setting("variation_seed", self._state)
+        csr.register("variation_seed", self._state)
         self._layout = data.StructLayout({"low": 24, "rise": 24})
         self._rows = slot.store("variation_rows", self._layout, POINTS)
-        index, word, en = csr.table("variation")
+        index, word, en = csr.write_port("variation")
         row = Signal(self._layout, name="variation_written")
         m.d.comb += row.as_value().eq(word)
         self._rows.write(index, row, en)

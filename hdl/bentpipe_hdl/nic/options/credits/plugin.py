@@ -21,9 +21,9 @@ class Credits(NicPlugin):
         m.d.comb += [
             part.now.eq(nic.time.now),
             part.clear.eq(core.clear),
-            part.step.eq(csr.setting("credit_step")),
-            part.last.eq(csr.setting("credit_last")),
-            Cat(part.share_vc, part.share, part.share_en).eq(Cat(csr.table("tx_share"))),
+            part.step.eq(csr.register("credit_step")),
+            part.last.eq(csr.register("credit_last")),
+            Cat(part.share_vc, part.share, part.share_en).eq(Cat(csr.write_port("tx_share"))),
             part.vc.eq(pacer.vc),
             part.sent.eq(tx.sent),
             part.sends.eq(pacer.sends),
@@ -40,7 +40,7 @@ class Credits(NicPlugin):
             tx.message_send.eq(pacer.probe_grant),
             tx.message.eq(part.message),
         ]
-        index, entry, written = csr.table("rx_back")
+        index, entry, written = csr.write_port("rx_back")
         m.d.comb += [
             part.back_vc.eq(index),
             part.back.vc.eq(entry),
@@ -49,7 +49,7 @@ class Credits(NicPlugin):
         ]
         for name in COUNTERS:
             csr.status(f"credit_{name}", getattr(part, name))
-        csr.counts("tx_freed", part.freed_of, part.freed)
+        csr.read_port("tx_freed", part.freed_of, part.freed)
         m.d.comb += [
             part.clearing.eq(core.clearing),
             part.there.eq(core.arrives),

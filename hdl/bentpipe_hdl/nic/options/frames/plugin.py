@@ -11,7 +11,7 @@ class Frames(NicPlugin):
 
     def transmit(self, m, csr, core):
         self._pacer = core.pacer
-        m.d.comb += [core.pacer.length.eq(csr.setting("line_slot")), core.pacer.cycle.eq(csr.setting("line_cycle"))]
+        m.d.comb += [core.pacer.length.eq(csr.register("line_slot")), core.pacer.cycle.eq(csr.register("line_cycle"))]
 
     def due(self):
         yield self._pacer.slot_due

@@ -13,8 +13,8 @@ class Sustained(NicPlugin):
     def transmit(self, m, csr, core):
         pacer = core.pacer
         m.d.comb += [
-            Cat(pacer.rate_index, pacer.rate, pacer.rate_en).eq(Cat(csr.table("tx_sustained"))),
-            Cat(pacer.burst_index, pacer.burst, pacer.burst_en).eq(Cat(csr.table("tx_burst"))),
+            Cat(pacer.rate_index, pacer.rate, pacer.rate_en).eq(Cat(csr.write_port("tx_sustained"))),
+            Cat(pacer.burst_index, pacer.burst, pacer.burst_en).eq(Cat(csr.write_port("tx_burst"))),
         ]
 
 

@@ -19,7 +19,7 @@ class TestCells(NicPlugin):
         nic, pacer, slot = core.nic, core.pacer, core.slot
         made = self._generator = m.submodules.test_generator = TestCellGenerator(slot, width=nic.width, vcs=nic.vcs)
         self._stamp = stamp_clock(slot, nic.time.now)
-        sets = csr.setting("test_tx")
+        sets = csr.register("test_tx")
         with csr.written("test_tx"):
             m.d.comb += made.asked.eq(1)
         m.d.comb += [
@@ -27,8 +27,8 @@ class TestCells(NicPlugin):
             made.stamp.eq(self._stamp),
             made.of.eq(sets),
             made.run.eq(sets[12]),
-            made.first.eq(csr.setting("test_tx_first")),
-            made.count.eq(csr.setting("test_tx_count")),
+            made.first.eq(csr.register("test_tx_first")),
+            made.count.eq(csr.register("test_tx_count")),
             made.taken.eq(pacer.posts),
             made.accepted.eq(pacer.accepts),
             made.tick_vc.eq(pacer.vc),
@@ -63,7 +63,7 @@ class TestCells(NicPlugin):
         m.submodules.test_receiver = came = TestCellReceiver(slot, width=nic.width)
         m.submodules.test_analyser = judge = self._analyser = TestCellAnalyser(slot, vcs=nic.vcs)
         wiring.connect(m, wiring.flipped(nic.i), came.i)
-        sets, taking, received = csr.setting("test_rx"), Signal(), Signal(COUNT_BITS, name="test_received")
+        sets, taking, received = csr.register("test_rx"), Signal(), Signal(COUNT_BITS, name="test_received")
         with csr.written("test_rx"):
             m.d.comb += judge.asked.eq(1)
         self.takes = (
@@ -80,10 +80,10 @@ class TestCells(NicPlugin):
             judge.clearing.eq(core.clearing),
             judge.clear.eq(core.clear),
             judge.known.eq(sets[13]),
-            judge.first.eq(csr.setting("test_rx_first")),
-            judge.size.eq(csr.setting("test_block_size")),
-            judge.limit.eq(csr.setting("test_block_limit")),
-            judge.class_width.eq(csr.setting("test_class")),
+            judge.first.eq(csr.register("test_rx_first")),
+            judge.size.eq(csr.register("test_block_size")),
+            judge.limit.eq(csr.register("test_block_limit")),
+            judge.class_width.eq(csr.register("test_class")),
             *(getattr(judge, name).eq(getattr(came, name)) for name in ("valid", "good", "number", "stamp", "came")),
         ]
         made = self._generator
@@ -94,7 +94,7 @@ class TestCells(NicPlugin):
         for name in (*EVENTS, "delay_min", "delay_max", "reference"):
             csr.status(f"test_{name}", getattr(judge, name))
         csr.status("test_state", Cat(made.running, made.post, judge.synced))
-        csr.counts("test_classes", judge.index, judge.cells)
+        csr.read_port("test_classes", judge.index, judge.cells)
 
     def due(self):
         yield self._generator.due

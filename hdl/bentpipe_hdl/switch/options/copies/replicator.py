@@ -109,7 +109,7 @@ class MulticastReplicator(wiring.Component):
 
     def attach(self, m, csr, path):
         """Connect the registers, the arriving cell and the state of its VC."""
-        index, entry, written = csr.table("vc_copies")
+        index, entry, written = csr.write_port("vc_copies")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [
             self.entry_vc.eq(index),

@@ -322,7 +322,7 @@ class Credits(wiring.Component):
         """Connect the registers, arrivals and departures, the rows of VCs, the scheduler, and the messages to be
         sent."""
         context = path.core.vc_table
-        table_vc, entry, entry_en = csr.table("vc_credits")
+        table_vc, entry, entry_en = csr.write_port("vc_credits")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [
             self.arriving_valid.eq(path.arriving.present),
@@ -342,9 +342,9 @@ class Credits(wiring.Component):
             self.entry_vc.eq(table_vc),
             Value.cast(self.entry).eq(entry),
             self.entry_en.eq(entry_en),
-            self.batch.eq(csr.setting("credit_batch")),
-            self.step.eq(csr.setting("credit_step")),
-            self.last.eq(csr.setting("credit_last")),
+            self.batch.eq(csr.register("credit_batch")),
+            self.step.eq(csr.register("credit_step")),
+            self.last.eq(csr.register("credit_last")),
             self.arriving_departed.eq(context.a_departure.departed),
             context.arrival.holds.eq(context.a_arrival.holds ^ self.arriving_held),
             context.lookup.eq(self.lookup),
@@ -365,8 +365,8 @@ class Credits(wiring.Component):
         ]
         for name in COUNTERS:
             csr.status(f"credit_{name}", getattr(self, name))
-        csr.counts("credit_freed", self.freed_of, self.freed)
-        csr.counts("credit_lost", self.lost_of, self.lost)
+        csr.read_port("credit_freed", self.freed_of, self.freed)
+        csr.read_port("credit_lost", self.lost_of, self.lost)
 
     def elaborate(self, platform):
         m = Module()

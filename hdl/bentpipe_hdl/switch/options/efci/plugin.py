@@ -13,8 +13,8 @@ class Efci(Plugin):
 
     def build(self, build, others):
         csr = build.csr
-        thresholds = csr.setting("efci_threshold"), csr.settings("port_efci_threshold")
-        self.stage = CongestionIndication(*thresholds, vcs=build.vcs, table=csr.table("vc_efci_threshold"))
+        thresholds = csr.register("efci_threshold"), csr.registers("port_efci_threshold")
+        self.stage = CongestionIndication(*thresholds, vcs=build.vcs, table=csr.write_port("vc_efci_threshold"))
 
     def stages(self):
         yield Rank.MARKS, self.stage

@@ -14,8 +14,8 @@ class Fair(Plugin):
     def build(self, build, others):
         csr = build.csr
         self.active = build.m.submodules.active = ActiveVcs(build.slot, vcs=build.vcs)
-        settings = build.settings["epd_threshold"], csr.setting("fair_share"), csr.setting("fair_span")
-        self.stage = FairShare(*settings, self.active.count, vcs=build.vcs, table=csr.table("vc_fair"))
+        settings = build.settings["epd_threshold"], csr.register("fair_share"), csr.register("fair_span")
+        self.stage = FairShare(*settings, self.active.count, vcs=build.vcs, table=csr.write_port("vc_fair"))
 
     def stages(self):
         yield Rank.SHARE, self.stage

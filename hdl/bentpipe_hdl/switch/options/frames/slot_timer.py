@@ -59,8 +59,8 @@ class SlotTimer(wiring.Component):
         """Connect the registers, and the ports as they are served."""
         m.d.comb += [
             self.now.eq(path.now),
-            *(one.eq(setting) for one, setting in zip(self.slot, csr.settings("frame_slot"), strict=True)),
-            *(one.eq(setting) for one, setting in zip(self.cycle, csr.settings("frame_cycle"), strict=True)),
+            *(one.eq(setting) for one, setting in zip(self.slot, csr.registers("frame_slot"), strict=True)),
+            *(one.eq(setting) for one, setting in zip(self.cycle, csr.registers("frame_cycle"), strict=True)),
             self.ripe.eq(path.core.port_rate_scheduler.ripe),
             self.serve.eq(path.core.port_rate_scheduler.serve),
             self.port.eq(path.leaving.port),

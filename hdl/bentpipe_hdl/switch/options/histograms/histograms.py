@@ -95,7 +95,7 @@ class Histograms(wiring.Component):
         m.d.comb += [
             self.clearing.eq(path.core.vc_table.clearing),
             self.clear.eq(path.core.vc_table.clear),
-            *(Value.cast(getattr(self, name)).eq(csr.setting(name)) for name in ("queue_scale", "delay_scale")),
+            *(Value.cast(getattr(self, name)).eq(csr.register(name)) for name in ("queue_scale", "delay_scale")),
             self.now.eq(path.now),
             self.comes.eq(path.arriving.known_arrival),
             self.a_vc.eq(path.arriving.vc),
@@ -112,7 +112,7 @@ class Histograms(wiring.Component):
         for what in ("queue", "delay"):
             for of, index in (("vc", self.vc_index), ("port", self.port_index)):
                 word = getattr(self, f"{of}_{what}s")
-                csr.counters(f"{of}_{what}_bins", lambda at, index=index, word=word: _found(m, index, at, word))
+                csr.read_table(f"{of}_{what}_bins", lambda at, index=index, word=word: _found(m, index, at, word))
             sums = getattr(self, f"{what}_sums")
             csr.status(f"{what}_sum_low", *(total[:32] for total in sums))
             csr.status(f"{what}_sum_high", *(total[32:] for total in sums))

@@ -75,9 +75,9 @@ class ReservedCells(wiring.Component):
         """Connect the registers, arrivals and departures, and the parts that use the reservation."""
         buffer, context = path.core.buffer, path.core.vc_table
         m.d.comb += [
-            Cat(self.minimum_vc, self.minimum, self.minimum_en).eq(Cat(csr.table("vc_minimum"))),
-            self.capacity.eq(csr.setting("shared_capacity")),
-            self.user_capacity.eq(csr.setting("shared_user_capacity")),
+            Cat(self.minimum_vc, self.minimum, self.minimum_en).eq(Cat(csr.write_port("vc_minimum"))),
+            self.capacity.eq(csr.register("shared_capacity")),
+            self.user_capacity.eq(csr.register("shared_user_capacity")),
             self.vc.eq(path.arriving.vc),
             self.came.eq(context.a_arrival.own_came),
             self.left.eq(context.a_departure.own_left),

@@ -178,7 +178,7 @@ class Oam(wiring.Component):
     def attach(self, m, csr, path):
         """Connect the registers, the arriving cell, and whether it is queued."""
         context = path.core.vc_table
-        index, entry, written = csr.table("oam_point")
+        index, entry, written = csr.write_port("oam_point")
         wiring.connect(m, path.core.cells_in, self.i)
         m.d.comb += [
             self.now.eq(path.now),
@@ -187,12 +187,12 @@ class Oam(wiring.Component):
             self.entry_vc.eq(index),
             Value.cast(self.entry).eq(entry),
             self.entry_en.eq(written),
-            self.interval.eq(csr.setting("oam_interval")),
-            self.last.eq(csr.setting("oam_last")),
-            self.defects.eq(csr.setting("oam_defects")),
-            self.location.eq(Cat(csr.settings("oam_location"))),
-            self.target.eq(Cat(csr.settings("oam_target"))),
-            Value.cast(self.command).eq(csr.setting("oam_request")),
+            self.interval.eq(csr.register("oam_interval")),
+            self.last.eq(csr.register("oam_last")),
+            self.defects.eq(csr.register("oam_defects")),
+            self.location.eq(Cat(csr.registers("oam_location"))),
+            self.target.eq(Cat(csr.registers("oam_target"))),
+            Value.cast(self.command).eq(csr.register("oam_request")),
             self.there.eq(path.arriving.present),
             self.known.eq(path.arriving.known),
             self.inside.eq(path.arriving.inside),
@@ -207,7 +207,7 @@ class Oam(wiring.Component):
         for name in ("late", "tag", "answered", "answer", "delay", "changes", "uncounted"):
             csr.status(f"oam_{name}", getattr(self, name))
         for name in ("taken", "made", "state", "log_low", "log_high"):
-            csr.counts(f"oam_{name}", getattr(self, f"{name}_of"), Value.cast(getattr(self, name)))
+            csr.read_port(f"oam_{name}", getattr(self, f"{name}_of"), Value.cast(getattr(self, name)))
 
     def elaborate(self, platform):
         m = Module()

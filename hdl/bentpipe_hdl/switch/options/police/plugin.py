@@ -18,8 +18,8 @@ class Police(Plugin):
         csr = build.csr
         policer = m.submodules.policer = Policer(build.slot, vcs=build.vcs)
         m.d.comb += [
-            Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.table("police_rate"))),
-            Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.table("police_limit"))),
+            Cat(policer.rate_index, policer.rate, policer.rate_en).eq(Cat(csr.write_port("police_rate"))),
+            Cat(policer.limit_index, policer.limit, policer.limit_en).eq(Cat(csr.write_port("police_limit"))),
             policer.now.eq(cell.now),
             policer.arrives.eq(cell.admissible if local is None else cell.admissible & ~local),
             policer.vc.eq(cell.vc),
@@ -31,7 +31,7 @@ class Police(Plugin):
             policer.clearing.eq(table.clearing),
             policer.clear.eq(table.clear),
         ]
-        csr.counts("upc_tagged", policer.tagged_index, policer.tagged)
+        csr.read_port("upc_tagged", policer.tagged_index, policer.tagged)
         objects, clp, state = policer.discard, policer.new_clp, policer.new_state
         if local is not None:  # such a cell arrives behind the policer
             objects = objects & ~local

@@ -12,7 +12,7 @@ class PortQueueEpd(Plugin):
     order = Order.ADMIT
 
     def build(self, build, others):
-        self.stage = PortEpd(build.csr.settings("port_epd_threshold"))
+        self.stage = PortEpd(build.csr.registers("port_epd_threshold"))
 
     def stages(self):
         yield Rank.QUEUE_EPD, self.stage

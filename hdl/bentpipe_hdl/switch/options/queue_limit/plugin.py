@@ -12,7 +12,7 @@ class Limit(Plugin):
     order = Order.ADMIT
 
     def build(self, build, others):
-        self.stage = QueueLimit(build.csr.settings("queue_limit"))
+        self.stage = QueueLimit(build.csr.registers("queue_limit"))
 
     def stages(self):
         yield Rank.LIMIT, self.stage

@@ -111,7 +111,7 @@ class RateController(wiring.Component):
 
     def attach(self, m, csr, path):
         """Connect the registers, the queues, and the ports as they are served."""
-        index, control, written = csr.table("rate_control")
+        index, control, written = csr.write_port("rate_control")
         m.d.comb += [
             self.now.eq(path.now),
             *(one.eq(period) for one, period in zip(self.period, path.core.periods, strict=True)),
@@ -125,7 +125,7 @@ class RateController(wiring.Component):
             path.core.port_rate_scheduler.carry.eq(self.carry),
         ]
         for name in ("cell", "low", "high", "up", "down", "floor", "ceiling", "initial", "interval", "weight"):
-            for one, setting in zip(getattr(self, name), csr.settings(f"rate_{name}"), strict=True):
+            for one, setting in zip(getattr(self, name), csr.registers(f"rate_{name}"), strict=True):
                 m.d.comb += one.eq(setting)
         csr.status("rate_capacity", *self.capacity)
         csr.status("port_cells", *path.core.port_queues.cells)

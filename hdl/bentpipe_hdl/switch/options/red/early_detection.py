@@ -176,15 +176,15 @@ class RandomEarlyDetection(wiring.Component):
             self.dequeue.eq(path.leaving.dequeue),
             self.out_port.eq(path.core.buffer.next_port),
         ]
-        m.d.comb += [self.enabled.eq(csr.setting("red_enabled")), self.waits.eq(csr.setting("red_waits"))]
+        m.d.comb += [self.enabled.eq(csr.register("red_enabled")), self.waits.eq(csr.register("red_waits"))]
         for name in ("levels", "weights", "idle"):
-            index, word, written = csr.table(f"red_{name}")
+            index, word, written = csr.write_port(f"red_{name}")
             m.d.comb += [
                 getattr(self, f"{name}_port").eq(index),
                 Value.cast(getattr(self, name)).eq(word),
                 getattr(self, f"{name}_en").eq(written),
             ]
-        index, word, written = csr.table("red_seed")
+        index, word, written = csr.write_port("red_seed")
         m.d.comb += [self.seed_port.eq(index), self.seed.eq(word), self.seed_en.eq(written)]
         csr.status("red_average", *(average[AVERAGE_FRACTION - LEVEL_FRACTION :] for average in self.average))
         csr.status("red_judged", *self.judged)

@@ -24,8 +24,8 @@ class Shape(Plugin):
 
     def build(self, build, others):
         if not self._shapes:
-            build.csr.table("shape_rate")
-            build.csr.table("shape_limit")
+            build.csr.write_port("shape_rate")
+            build.csr.write_port("shape_limit")
 
     def depart(self, m, cell):
         if not self._shapes:

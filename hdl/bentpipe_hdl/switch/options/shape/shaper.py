@@ -105,8 +105,8 @@ class Shaper(wiring.Component):
     def attach(self, m, csr, path, joins):
         """Connect the tables, the ports as they are served, and the ports whose round a VC ``joins``."""
         m.d.comb += [
-            Cat(self.rate_index, self.rate, self.rate_en).eq(Cat(csr.table("shape_rate"))),
-            Cat(self.limit_index, self.limit, self.limit_en).eq(Cat(csr.table("shape_limit"))),
+            Cat(self.rate_index, self.rate, self.rate_en).eq(Cat(csr.write_port("shape_rate"))),
+            Cat(self.limit_index, self.limit, self.limit_en).eq(Cat(csr.write_port("shape_limit"))),
             self.now.eq(path.now),
             self.serve.eq(path.leaving.serve),
             self.port.eq(path.leaving.port),

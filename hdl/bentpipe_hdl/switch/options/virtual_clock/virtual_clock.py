@@ -75,7 +75,7 @@ class VirtualClock(wiring.Component):
 
     def attach(self, m, csr, path):
         """Connect the service periods, the present tick, and the clearing after reset."""
-        index, period, written = csr.table("service_period")
+        index, period, written = csr.write_port("service_period")
         m.d.comb += [
             self.now.eq(path.now),
             self.period_vc.eq(index),

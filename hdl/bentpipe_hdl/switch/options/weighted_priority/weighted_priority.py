@@ -98,14 +98,14 @@ class WeightedPriorityScheduler(wiring.Component):
             with path.core.build.slot.gate_when(path.arriving.arrival):
                 m.d.comb += self.empty.eq(path.arriving.queue_empty)
             m.d.comb += [
-                self.fifo.eq(csr.setting("fifo")),
+                self.fifo.eq(csr.register("fifo")),
                 self.queued.eq(path.arriving.enqueue),
                 self.cell.eq(arrival.tail),
                 self.kept.eq(arrival.kept),
                 path.core.vc_table.arrival.kept.eq(self.new_kept),
             ]
         if self._weighted:
-            index, share, written = csr.table("share")
+            index, share, written = csr.write_port("share")
             m.d.comb += [
                 self.share_vc.eq(index),
                 Value.cast(self.share).eq(share),
