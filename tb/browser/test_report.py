@@ -5,9 +5,9 @@ import pytest
 from bentpipe.report.cases import cases_html
 from bentpipe.report.places import Around, in_sweep
 from bentpipe.report.run import report_html
-from bentpipe.sweeps.grid import parse_axes
 from bentpipe.sweeps.page import sweep_html
-from bentpipe.sweeps.plan import plan_catalogue, plan_sweep
+from bentpipe.sweeps.plan import plan_sweep
+from browser.barriers import faint_texts
 from unit.experiment.made_up import PS, made_up, some_cases, some_sweep
 
 WIDTHS = (400, 1600)
@@ -15,73 +15,14 @@ SCHEMES = ("light", "dark")
 ABOVE = ("cases", "axis", "sweep", "names", "catalogue")
 """Pages above those of runs."""
 
-THOUSAND = ("flow.0.copies=334", "flow.1.copies=333", "flow.2.copies=333")
 MOST_OCTETS = 5_000_000
 
 SHORT = PS // 5
-SWEPT = ["hosts.mtu=1500,4470,9180", "hosts.tcp.variant=reno,sack"]
-
-
-def rate(values, seed):
-    return 1e6 * (int(values["hosts.mtu"]) / 100 + 2 * seed + 10 * (values["hosts.tcp.variant"] == "sack"))
-
 
 DRAWN = """figure => {
     const marks = [...figure.querySelectorAll(".data .mark")];
     return marks.length > 0 && marks.every(mark => mark.tagName !== "path" || mark.getAttribute("d").length > 5);
 }"""
-
-# Of every element with text of its own: the contrast of its colour with what is behind it (WCAG 2.2, 1.4.3).
-CONTRAST = """() => {
-    const light = colour => {
-        const [r, g, b] = colour.match(/[0-9.]+/g).map(Number).map(v => v / 255)
-            .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const behind = element => {
-        for (let at = element; at; at = at.parentElement) {
-            const colour = getComputedStyle(at).backgroundColor;
-            if (!/, 0\\)$|transparent/.test(colour)) return colour;
-        }
-        return "rgb(255, 255, 255)";
-    };
-    const found = [];
-    for (const element of document.querySelectorAll("main *, header *")) {
-        const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-        if (!own || !element.getClientRects().length || element.disabled) continue;
-        const style = getComputedStyle(element);
-        const svg = element.namespaceURI.endsWith("svg");
-        if (svg && !["text"].includes(element.tagName)) continue;
-        const [a, b] = [light(svg ? style.fill : style.color), light(behind(element))];
-        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (contrast < 4.5) found.push([element.tagName, element.className.baseVal ?? element.className,
-            element.textContent.slice(0, 30), contrast.toFixed(2)].join(" "));
-    }
-    return [...new Set(found)];
-}"""
-
-
-@pytest.fixture(scope="session")
-def reports(tmp_path_factory):
-    """Reports of several shapes by name, made once; the data of runs are made up."""
-    folder = tmp_path_factory.mktemp("reports")
-    made = {
-        "one": report_html(made_up("acts-1flow")),
-        "few": report_html(made_up("lan-3flows", peak=40_000_000)),
-        "segments": report_html(made_up("fall-floyd-4")),
-        "hundred": report_html(made_up("netspec-100")),
-        "thousand": report_html(made_up("acts-15flows", *THOUSAND)),
-        "cases": cases_html(some_cases("magic-mismatch")),
-        "axis": cases_html(some_cases("magic-window")),
-        "sweep": sweep_html(
-            *some_sweep(plan_sweep("lan-3flows", parse_axes(SWEPT), (1, 2, 3), duration_ps=SHORT), rate=rate)
-        ),
-        "names": sweep_html(*some_sweep(plan_sweep("acts-variants", (), (1, 2), duration_ps=SHORT))),
-        "catalogue": sweep_html(*some_sweep(plan_catalogue(["lan-1flow", "fall-floyd-4", "acts-variants"]))),
-    }
-    for name, text in made.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
 
 
 def figures(page):
@@ -109,7 +50,7 @@ def test_figures_are_drawn_and_nothing_is_wider_than_the_page(open_page, reports
 @pytest.mark.parametrize("name", ["few", "cases", "hundred", "sweep", "names", "catalogue"])
 def test_every_text_can_be_told_from_what_is_behind_it(open_page, reports, name, scheme):
     page = open_page(reports[name].as_uri(), 1600, scheme)
-    assert page.evaluate(CONTRAST) == []
+    assert faint_texts(page) == []
 
 
 def test_a_thousand_flows_are_less_than_5_mb(reports):

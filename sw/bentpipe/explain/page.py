@@ -160,7 +160,7 @@ def _bed(bed: Mapping[str, Any]) -> list[str]:
         f"The combination with the smallest error is {_values(bed['best']) or own}.",
         f"{bed['same_choice']} of {len(bed['rows'])} choices without one row are the same.",
         "",
-        "| mean error with | |",
+        "| settings | mean error |",
         "| --- | --- |",
         f"| today's settings | {errors['today']} |",
         f"| the fitted combination | {errors['fitted']} |",

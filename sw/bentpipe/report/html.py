@@ -18,6 +18,10 @@ _LONG = 25
 """A table with more rows scrolls in itself."""
 
 
+_TEXT = 30
+"""A column with a longer cell keeps some width on a narrow page, where the table scrolls."""
+
+
 @cache
 def _asset(name: str) -> str:
     return (files("bentpipe.report") / "assets" / name).read_text(encoding="utf-8")
@@ -47,6 +51,7 @@ def table(
 
     def kind(index: int) -> str:
         names = ["l"] if index < left or columns[index] in TEXTS else []
+        names += ["text"] if any(len(row[index]) > _TEXT for row in rows) else []
         return f' class="{" ".join([*names, *(["ours"] if strong and columns[index] == strong else [])])}"'
 
     head = "".join(f'<th scope="col"{kind(i)}>{html.escape(column)}</th>' for i, column in enumerate(columns))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bentpipe.apps.settings import BARE
+from bentpipe.results.declared import axis_names
 from bentpipe.results.expect import broken, expectation_text
 from bentpipe.results.splitting import ratio_of
 from bentpipe.results.tables import apart_text, figure_text, rare_words
@@ -176,11 +177,14 @@ def _between(s: Mapping[str, Any]) -> list[str]:
              if "aggregate_goodput" in entry["metrics"]]  # fmt: skip
     if not found:
         return []
-    keys = [axis["key"] for axis in s["axes"]]
+    names = axis_names(s["axes"])
 
     def text(figure: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
         at = [entry["case"]] if entry["case"] else []
-        at += [f"{key} = {f'{entry[key]:g}' if isinstance(entry[key], float) else entry[key]}" for key in keys]
+        at += [
+            f"{name} = {f'{entry[key]:g}' if isinstance(entry[key], float) else entry[key]}"
+            for key, name in names.items()
+        ]
         half = "" if figure["half"] is None else f" ± {figure_text(figure['half'] / 1e6)}"
         return f"{figure_text(figure['mean'] / 1e6)}{half} Mb/s" + (f" ({', '.join(at)})" if at else "")
 

@@ -7,7 +7,7 @@ report is declared beside each application (:class:`~bentpipe.apps.settings.Colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -543,6 +543,11 @@ def scale_of(name: str) -> tuple[str, float]:
     """Return the unit in which a figure is shown, and the divisor of a value in base units."""
     known, unit = metric_of(name), unit_of(name)
     return known.shown if known else SHOWN_UNITS.get(unit, (unit, 1.0))
+
+
+def axis_names(axes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the name in words of each varied key of a sweep; the key itself if an older version wrote the result."""
+    return {axis["key"]: axis.get("words") or axis["key"] for axis in axes}
 
 
 def in_words(name: str) -> str:

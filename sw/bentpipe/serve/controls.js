@@ -10,26 +10,32 @@
     rate: { ...powers(4, 8.78), read: bits, write: (v) => Math.round(Math.max(v, 1e4)), show: (v) => `${(v / 1e6).toPrecision(3)} Mb/s` },
     delay: { to: (p) => p / 100, from: (v) => 100 * v, read: seconds, write: (v) => v, show: (v) => `${(v * 1e3).toFixed(0)} ms` },
   };
+  const name = (key) => {
+    const [line, last] = key.split(".").slice(-2);
+    return `${line}: ${last === "ber" ? "bit error ratio" : last}`;
+  };
   const post = async (method, content) => {
     const answer = await fetch(`${at}/${method}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(content) });
     const found = await answer.json();
-    told.textContent = answer.ok ? found.changes.map((c) => `${c.key}: ${c.old} → ${c.new}`).join("; ") || "Nothing changed." : found.error;
+    told.textContent = answer.ok ? found.changes.map((c) => `${name(c.key)}: ${c.old} → ${c.new}`).join("; ") || "Nothing changed." : found.error;
     if (!answer.ok || method === "reset") show();
   };
   const make = (tag, more) => Object.assign(document.createElement(tag), more);
   const row = ({ key, value }) => {
     const kind = kinds[key.split(".").pop()], first = Array.isArray(value) ? value[0] : value;
-    const label = make("label", { textContent: `${key.replace("network.lines.", "")} ` });
+    const control = make(kind ? "label" : "div", { className: "control" });
+    control.append(make("span", { textContent: name(key) }));
     if (!kind) {
-      const button = make("button", { textContent: first ? "end the outage" : "outage" });
+      const button = make("button", { textContent: first ? "End the outage" : "Start an outage" });
       button.onclick = () => post("set", { values: { [key]: !first } }).then(show);
-      return label.append(button), label;
+      button.ariaLabel = `${button.textContent}, ${name(key).split(":")[0]}`;
+      return control.append(button), control;
     }
     const now = kind.read(first ?? 0), slider = make("input", { type: "range", min: 0, max: 100, step: "any", value: kind.from(now) });
     const said = make("output", { textContent: kind.show(now) });
     slider.oninput = () => { said.textContent = kind.show(kind.write(kind.to(+slider.value))); };
     slider.onchange = () => post("set", { values: { [key]: kind.write(kind.to(+slider.value)) } });
-    return label.append(slider, said), label;
+    return control.append(slider, said), control;
   };
   const show = async () => {
     const keys = await (await fetch(`${at}/keys`)).json();

@@ -128,14 +128,15 @@ def index_rows(runs: Runs) -> str:
         if (folder / "report.html").is_file():
             so_far = " so far" if verdict.word == "Running" else ""
             links.append(link(f"report{so_far}", _at(entry.path, "runs/report.html")))
+        state = f'<span class="state {verdict.level}">{html.escape(verdict.word)}</span>'
         when = datetime.fromtimestamp(entry.changed_ns / 1e9, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         rows.append(
-            f'<tr><th scope="row" class="l">{html.escape(entry.path)}</th><td class="l">{html.escape(s["id"])}</td>'
-            f'<td class="l"><span class="state {verdict.level}">{html.escape(verdict.word)}</span></td>'
-            f'<td class="l said-of">{html.escape(verdict.text)}</td><td class="l">{when}</td>'
-            f'<td class="l">{" · ".join(links)}</td></tr>'
+            f'<tr><th scope="row" class="l">{html.escape(entry.path)}</th>'
+            f'<td class="l id">{html.escape(s["id"])}</td><td class="l">{state}</td>'
+            f'<td class="l said-of">{html.escape(verdict.text)}</td><td class="l when">{when}</td>'
+            f'<td class="l pages">{" · ".join(links)}</td></tr>'
         )
-    names = ("folder", "experiment", "", "verdict", "changed", "")
+    names = ("folder", "experiment", "status", "verdict", "changed", "pages")
     heads = "".join(f'<th scope="col" class="l">{name}</th>' for name in names)
     return (
         '<div class="wide" role="region" aria-label="Runs" tabindex="0"><table class="runs">'
@@ -153,13 +154,13 @@ def live_page(path: str, summary: dict[str, Any]) -> str:
         '<div id="report-now"></div>',
         '<div id="facts"></div>',
     ]
-    news = html.escape(_at(path, "news"))
+    news, attached = html.escape(_at(path, "news")), "attached" in summary
     sections = [
-        section("Settings", "settings", _controls(path)) if "attached" in summary else "",
+        section("Settings", "settings", _controls(path)) if attached else "",
         section("Over time", "over-time", f'<div class="figures" data-figures data-live="{news}"></div>'),
-        section("Real hosts", "real-hosts", '<div id="attached-now"></div>') if "attached" in summary else "",
+        section("Real hosts", "real-hosts", '<div id="attached-now"></div>') if attached else "",
         section("Network", "network", '<div id="network-now"></div>'),
-        section("Flows", "flows", '<div id="flows-now"></div>'),
+        section("Flows", "flows", '<div id="flows-now"></div>' if summary.get("flows") or not attached else ""),
         section("PDUs lost, cells dropped", "losses", '<div id="losses-now"></div>'),
     ]
     return page(f"{summary['id']}: live", head, sections, connect=True)

@@ -12,7 +12,7 @@ from bentpipe.plots.sweep import MOST_NAMES, PLOTS, Place, asked_figures, places
 from bentpipe.report.html import command, glance, link, page, section, table, tiles
 from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import sweep_verdict
-from bentpipe.results.declared import in_words, metric_name, metric_of, scale_of
+from bentpipe.results.declared import axis_names, in_words, metric_name, metric_of, scale_of
 from bentpipe.results.folder import CATALOGUE
 from bentpipe.results.statistics import CONFIDENCE, Mean, mean_of
 from bentpipe.results.tables import figure_text
@@ -76,7 +76,7 @@ def sweep_html(
     over, _ = swept_over(s, rows)
     sections = [
         section("Experiments", "experiments", _experiments(s, led)) if catalogue else "",
-        section("Figures over varied keys", "varied", _drawn(figures)),
+        section("Figures over varied settings", "varied", _drawn(figures)),
         section("Throughput", "throughput", _bars(s, rows, led)) if over is None and not catalogue else "",
         section("Published figures and ours", "published", _published(s)),
         section("Expected", "expected", expected_html(_expected(s))),
@@ -101,8 +101,9 @@ def sweep_glance(summary: Mapping[str, Any]) -> str:
 
 
 def _varied(s: Mapping[str, Any]) -> str:
-    """Return the varied keys and values, in words."""
-    parts = [f"{axis['key']}: {', '.join(axis['values'])}" for axis in s["axes"]]
+    """Return the varied settings and their values, in words."""
+    names = axis_names(s["axes"])
+    parts = [f"{names[axis['key']]}: {', '.join(axis['values'])}" for axis in s["axes"]]
     cases = len({(run["experiment"], run["case"]) for run in s["runs"]})
     parts += [f"{cases} cases"] if cases > 1 and s["id"] != CATALOGUE else []
     seeds = s["seeds"]
@@ -253,7 +254,7 @@ def _published(s: Mapping[str, Any]) -> str:
     if not rows:
         return ""
     name = "Published figures and ours"
-    return table(PUBLISHED_COLUMNS, published_rows(rows), 3, name=name, strong="ours")
+    return table(PUBLISHED_COLUMNS, published_rows(rows, s["axes"]), 3, name=name, strong="ours")
 
 
 def _expected(s: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -278,20 +279,23 @@ def _failed(s: Mapping[str, Any]) -> str:
 
 
 def _runs(
-    s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]], led: Mapping[str, str]
+    s: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    runs: Sequence[Mapping[str, Any]],
+    led: Mapping[str, str],
+    name: str = "Runs",
 ) -> str:
-    """Return a row for each run, its name a link to its report."""
+    """Return a table of runs, called ``name``: a row for each, with a link to its report."""
     rates = {row["run"]: row["value"] for row in rows if metric_name(row) == "aggregate_goodput"}
-    keys = [axis["key"] for axis in s["axes"]]
+    keys = axis_names(s["axes"])
     cases = any(run["case"] for run in runs)
-    columns = ("run", *(["case"] if cases else []), *keys, "seed", "Mb/s", "simulated", "seconds", "status")
+    columns = ("run", *(["case"] if cases else []), *keys.values(), "seed", "Mb/s", "simulated", "seconds", "status")
     table_rows = []
     for run in runs:
         status = "not as expected" if any(row["holds"] is False for row in run["expected"]) else run["status"]
-        name = run["folder"].rpartition("/")[2].rpartition("-")[0]
         table_rows.append(
             [
-                name,
+                run["folder"].rpartition("/")[2].rpartition("-")[0],
                 *([run["case"] or ""] if cases else []),
                 *(run["values"][key] for key in keys),
                 str(run["seed"]),
@@ -303,7 +307,7 @@ def _runs(
         )
     classes = ["" if row[-1] in ("done", "left") else "unmet" for row in table_rows]
     links = [led.get(run["folder"], "") for run in runs]
-    return table(columns, table_rows, 1 + cases + len(keys), name="Runs", links=links, classes=classes)
+    return table(columns, table_rows, 1 + cases + len(keys), name=name, links=links, classes=classes)
 
 
 def _runs_by_experiment(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], led: Mapping[str, str]) -> list[str]:
@@ -312,5 +316,5 @@ def _runs_by_experiment(s: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
         own = [run for run in s["runs"] if run["experiment"] == name]
         title = s.get("experiments", {}).get(name, {}).get("title", "")
         found.append(f'<h3 id="of-{html.escape(name)}">{html.escape(": ".join(filter(None, (name, title))))}</h3>')
-        found.append(_runs(s, rows, own, led))
+        found.append(_runs(s, rows, own, led, f"Runs of {name}"))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from bentpipe.results.declared import figure_in_words, metric_of
+from bentpipe.results.declared import axis_names, figure_in_words, metric_of
 from bentpipe.results.folder import CATALOGUE
 from bentpipe.results.tables import figure_text, metric_text, print_notes, print_table
 from bentpipe.sweeps.summary import LEFT
@@ -64,11 +64,11 @@ def mean_rows(summary: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[st
     shown = [m for m in asked if any(m in entry["metrics"] for entry in summary["means"])]
     if not summary.get("metrics") and all(_together(entry["metrics"]) for entry in summary["means"]):
         shown = [m for m in shown if m != "sum_of_flow_rates"]
-    keys = [axis["key"] for axis in summary["axes"]]
+    keys = axis_names(summary["axes"])
     cases = any(entry["case"] for entry in summary["means"])
     several = len({entry["experiment"] for entry in summary["means"]}) > 1
     heads = [HEADS.get(m) or figure_in_words(m) for m in shown]
-    columns = (*(["experiment"] if several else []), *(["case"] if cases else []), *keys, "runs", *heads)
+    columns = (*(["experiment"] if several else []), *(["case"] if cases else []), *keys.values(), "runs", *heads)
     rows = []
     for entry in summary["means"]:
         at = [entry["experiment"]] if several else []
@@ -85,8 +85,9 @@ PUBLISHED_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return published figures beside the means of ours."""
+def published_rows(rows: Sequence[Mapping[str, Any]], axes: Sequence[Mapping[str, Any]] = ()) -> list[list[str]]:
+    """Return published figures beside the means of ours; ``axes`` are the sweep's, which name the varied settings."""
+    names = axis_names(axes)
     table = []
     for row in rows:
         remarks = [*(["predicted"] if row["ratio"] is not None and row["measured"] is None else []), *row["remarks"]]
@@ -94,7 +95,7 @@ def published_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         remark = ", ".join(remarks) if row["ours"] is not None else ""
         if remark:
             ratio = remark if row["ratio"] is None else f"{ratio} ({remark})"
-        varied = ", ".join(f"{key}={value}" for key, value in row["values"].items())
+        varied = ", ".join(f"{names.get(key, key)} = {value}" for key, value in row["values"].items())
         case = "; ".join(filter(None, (row["case"], varied)))
         figures = [figure_text(row[key]) for key in ("measured", "predicted", "ours", "half")]
         table.append(
@@ -198,7 +199,7 @@ def _published(console: Console, summary: Mapping[str, Any]) -> None:
     rows = compared(summary)
     if rows:
         console.print()
-        print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(rows), 3)
+        print_table(console, "Published figures and ours", PUBLISHED_COLUMNS, published_rows(rows, summary["axes"]), 3)
 
 
 def _failed(console: Console, summary: Mapping[str, Any]) -> None:

@@ -372,8 +372,8 @@ def test_the_verdict_on_a_sweep():
     verdict = sweep_verdict(summary)
     assert verdict.level == "good"
     assert verdict.text.startswith(
-        "18 of 18 runs are done; throughput: 19.000 ± 4.968 Mb/s (hosts.mtu = 1500, hosts.tcp.variant = reno) "
-        "to 105.800 ± 4.968 Mb/s (hosts.mtu = 9180, hosts.tcp.variant = sack)"
+        "18 of 18 runs are done; throughput: 19.000 ± 4.968 Mb/s (MTU = 1500, TCP variant = reno) "
+        "to 105.800 ± 4.968 Mb/s (MTU = 9180, TCP variant = sack)"
     )
     failed = sweep_verdict(summary | {"status": "failed", "reason": "one run failed"})
     assert (failed.level, failed.word) == ("bad", "Failed")
