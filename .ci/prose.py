@@ -106,7 +106,7 @@ VERBS = frozenset(
     Compare Compile Compute Concatenate Configure Connect Continue Convert Count Cut Decide Declare Decode Defer
     Delay Demand Disable Discard Do Draw Drive Drop Dump Enable Encode End Enter Estimate Evaluate Execute
     Export Extend Fail Find Fire Flip Forget Format Freeze Generate Give Go Group Grow Handle Hash Hit Hold
-    Ignore Import Initialise Insert Invert Issue Join Keep Kill Lay Leave Let Limit Listen Load Log Make Map
+    Ignore Import Initialise Insert Invert Issue Join Keep Kill Lay Leave Let Limit Listen Load Log Look Make Map
     Mark Measure Merge Monitor Move Negate Normalise Note Notify Offer Open Order Pace Parse Pass Pause Perform
     Permute Pick Pickle Place Plan Plot Poll Prepare Print Process Prove Put Queue Raise Read Receive Record
     Recover Reduce Refuse Reject Release Remove Render Repeat Replace Replay Reply Report Request Reserve Reset
