@@ -101,6 +101,7 @@ def _taken(folder: Path, s: dict[str, Any], folders: list[Path], entries: dict[s
     from bentpipe.plots.style import styled
     from bentpipe.report.repeat import repeat_command
     from bentpipe.results.folder import read_above
+    from bentpipe.results.splitting import ratio_of
 
     name, kind = s["id"], s.get("kind")
     if s["status"] != "done" or s["settings"] or s.get("file", name) != name:
@@ -117,7 +118,7 @@ def _taken(folder: Path, s: dict[str, Any], folders: list[Path], entries: dict[s
             return
     with styled():
         if all(run.get("splitting") for run in runs):  # of the rarest losses; all cases carry the same
-            rarest = min(range(len(runs)), key=lambda k: runs[k]["splitting"]["loss_ratio"]["value"])
+            rarest = min(range(len(runs)), key=lambda k: ratio_of(runs[k]["splitting"])[1]["value"])
             figure = _of_run(folders[rarest])
         else:
             figure = _of_cases(s) if kind else _of_run(folder)

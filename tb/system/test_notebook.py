@@ -72,7 +72,7 @@ def test_runs_and_sweeps_are_shown_as_short_html(notebook):
         assert len(repr(value)) < 200
     text = first._repr_html_()
     assert "Cell loss of eight VCs in two switches" in text and "Cells by VC" in text and "long-1 (far to sink)" in text
-    assert "network.switches.east.buffer_cells" in study._repr_html_()
+    assert "buffer, switch east (cells): 2, 8; seeds 1, 2" in study._repr_html_()
 
 
 def test_it_draws_a_pdf(notebook):

@@ -186,6 +186,7 @@ class Builder:
         return [
             platform._nextpnr_device_options[platform.device], "--package", package, "--speed", platform.speed,
             *_METHODS, "--seed", str(seed), "--timing-allow-fail",
+            "--freq", f"{self.clock_hz / 1e6:g}",  # a placement that is read again has lost what the PLL makes
         ]  # fmt: skip
 
     def _place(self, seed: int, folder: Path) -> Spent:

@@ -186,6 +186,7 @@ class _Tools:
             (folder / command[command.index("--write") + 1]).write_text("{}")
         elif name == "route":
             assert give_up is build._stuck
+            assert float(command[command.index("--freq") + 1]) in (50, 75), "the constraint is not in the placement"
             assert (folder / command[command.index("--json") + 1]).exists()
             part = {"cell": "a", "port": "Q"}
             path = {
