@@ -213,9 +213,9 @@ int bp_capture_end(bp_net* net, int capture) { return net->captures[size_t(captu
 
 int bp_monitor(bp_net* net, int index, uint32_t port, const bp_monitored_vc* vcs, int count) {
     return net->attempt([&] {
-        std::vector<bp::QueueMonitor::Vc> its;
-        for (int k = 0; k < count; ++k) its.push_back({vcs[k].port, vcs[k].key, vcs[k].mask, vcs[k].number});
-        net->loop.measure(index, port, std::move(its));
+        std::vector<bp::QueueMonitor::Vc> measured;
+        for (int k = 0; k < count; ++k) measured.push_back({vcs[k].port, vcs[k].key, vcs[k].mask, vcs[k].number});
+        net->loop.measure(index, port, std::move(measured));
         return 0;
     });
 }
