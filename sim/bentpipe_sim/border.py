@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .tools import CSRC
 
-__all__ = ["Port", "border", "face"]
+__all__ = ["Port", "border", "port_struct"]
 
 
 _STEP = 23
@@ -23,12 +23,12 @@ class Port:
     width: int
 
 
-def face(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """Return the class of the faces of a node with these ports, and the names of its members."""
-    kind = "bp_nic" if "post_valid" in ports else "bp_face"
+def port_struct(ports: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """Return the C++ struct of the ports of such a node, and the names of its members."""
+    kind = "bp_nic" if "post_valid" in ports else "bp_ports"
     text = (CSRC / "model.h").read_text()
     found: set[str] = set()
-    for struct in {"bp_face", kind}:
+    for struct in {"bp_ports", kind}:
         match = re.search(rf"^struct (?:alignas\(64\) )?{struct}\b[^{{]*{{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
         assert match is not None
         for line in re.findall(r"^    (?:alignas\(64\) )?(?:uint\d+_t|W<\d+>) ([\w, ]+);", match[1], re.MULTILINE):
@@ -63,7 +63,7 @@ def border(
     ----------
     ports : iterable of Port
     model : str
-        A class with a member of the port's name for each, derived from that of its faces (:func:`face`).
+        A class with a member of the port's name for each, derived from the struct of :func:`port_struct`.
     begin, clock, end : str
         Statements about a ``model& m``: when it is made, for a clock, before it goes.
     cell, turn : str
@@ -79,7 +79,7 @@ static_assert(std::is_trivially_copyable<{model}>::value, "its state is its octe
 void* state(void* p, uint64_t* length) {{ *length = sizeof({model}); return &of(p); }}"""
     return f"""
 {_INCLUDED}namespace {{
-static_assert({fits}, "a port is wider than in its face");
+static_assert({fits}, "a port is wider than its member");
 struct Instance : {model} {{ bp_port list[64]; char* memory; }};
 {model}& of(void* p) {{ return *static_cast<{model}*>(p); }}
 Instance* instance(void* p) {{ return static_cast<Instance*>(&of(p)); }}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .border import Port, border, face
+from .border import Port, border, port_struct
 from .cache import Cache
 from .errors import ToolError
 from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, more_flags, run
@@ -133,8 +133,8 @@ def source(component: Any, name: str) -> str:
     from bentpipe_hdl.amaranth_private import ports
 
     text = verilog_of(component, name)
-    faces = [(port, len(value), way.name.lower()) for port, (value, way) in ports(component).items()]
-    return text + "".join(f"// {way} {port} {width}\n" for port, width, way in faces if width)
+    signals = [(port, len(value), way.name.lower()) for port, (value, way) in ports(component).items()]
+    return text + "".join(f"// {way} {port} {width}\n" for port, width, way in signals if width)
 
 
 def compiled(text: str, folder: Path, what: str) -> Path:
@@ -145,7 +145,7 @@ def compiled(text: str, folder: Path, what: str) -> Path:
     listed = re.findall(r"^// (input|output) (\w+) (\d+)$", text, re.MULTILINE)
     ports = [Port(name, int(width)) for _, name, width in listed]
     inputs = {name for way, name, _ in listed if way == "input"}
-    base, inherited = face([port.name for port in ports])
+    base, inherited = port_struct([port.name for port in ports])
     members = [
         f"std::remove_reference_t<decltype(Vnode::{port.name})> {port.name}{{}};"
         for port in ports

@@ -22,7 +22,7 @@ struct CellHead {
 
 using Payload = W<6>;  // 48 octets
 
-// 64 octets, a cache line. Payload first, then the header, as in the wide datapath; all three as in a node's faces (model.h).
+// 64 octets, a cache line. Payload first, then the header, as in the wide datapath; all three as in a node's ports (model.h).
 struct alignas(64) CellInFlight {
     Payload payload;
     uint32_t header, hec_error;

@@ -33,7 +33,7 @@ struct Key {
 };
 static_assert(sizeof(double) == 8 && (NEVER << Key::BITS) + Key::LEAST < Key::NONE, "keys are normal numbers");
 
-// A node's entry in the event queue. It stands in the node's face.
+// A node's entry in the event queue. It is stored among the node's ports (bp_ports).
 using Ticket = bp_ticket;
 
 }  // namespace bp

@@ -16,16 +16,16 @@ namespace {
 
 bool rarely(bool what) { return __builtin_expect(what, 0); }
 
-// A cell in a node's faces.
-uint8_t* i_cell(bp_face& face) { return reinterpret_cast<uint8_t*>(&face) + offsetof(bp_face, i_payload); }
-const uint8_t* o_cell(const bp_face& face) {
-    return reinterpret_cast<const uint8_t*>(&face) + offsetof(bp_face, o_payload);
+// A cell in a node's ports.
+uint8_t* i_cell(bp_ports& ports) { return reinterpret_cast<uint8_t*>(&ports) + offsetof(bp_ports, i_payload); }
+const uint8_t* o_cell(const bp_ports& ports) {
+    return reinterpret_cast<const uint8_t*>(&ports) + offsetof(bp_ports, o_payload);
 }
 
 // Prefetch what every evaluation of a node reads first. Must be inlined: GCC 12 removes calls to a function whose only effect is a
 // prefetch (tb/unit/sim/test_build.py counts the instructions).
-[[gnu::always_inline]] inline void fetch_ahead(bp_face& face) {
-    const char* const first = reinterpret_cast<const char*>(&face);
+[[gnu::always_inline]] inline void fetch_ahead(bp_ports& ports) {
+    const char* const first = reinterpret_cast<const char*>(&ports);
     __builtin_prefetch(first + 64);
     __builtin_prefetch(first + 256);
 }
@@ -39,11 +39,11 @@ Loop::~Loop() = default;
 int Loop::add(const char* path) {
     const int index = int(nodes_.size());
     Node::Owner made = Node::make(path, index, inbox, feed);
-    queue_.add(made->face().ticket);
+    queue_.add(made->ports().ticket);
     nodes_.push_back(std::move(made));
     delivered_.resize(nodes_.size() / 64 + 1);
-    faces_.insert(faces_.end() - 2, &nodes_.back()->face());
-    if (queue_.is_small()) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
+    node_ports_.insert(node_ports_.end() - 2, &nodes_.back()->ports());
+    if (queue_.is_small()) std::copy(node_ports_.begin(), node_ports_.end() - 1, small_node_ports_);
     if (nodes_.back()->link) links_.push_back(nodes_.back().get());
     classified_ = false;
     return index;
@@ -53,12 +53,12 @@ void Loop::connect(int from, int from_port, int to, int to_port, uint64_t delay,
     Output& output = node(from).out(from_port);
     Node& target = node(to);
     Wire& wire = target.in(to_port);
-    if (output.to || wire.connected) throw std::runtime_error("the face is connected already");
+    if (output.to || wire.connected) throw std::runtime_error("the port is connected already");
     if (delay > NEVER / 2) throw std::runtime_error("the wire's delay is out of all bounds");  // sums are valid ticks
     wire.connected = true;
     if (merges) wire.merges();
     wire.had_one();  // one that never waits on it, too
-    target.face().inputs = std::max(target.face().inputs, uint8_t(to_port + 1));
+    target.ports().inputs = std::max(target.ports().inputs, uint8_t(to_port + 1));
     output.to = &target;
     output.to_port = uint32_t(to_port);
     output.wire = &wire;
@@ -119,10 +119,10 @@ void Loop::trace(int from, int from_port, bool on, bool crc) {
 }
 
 void Loop::capture_input(int index, const Tap& tap) {
-    Node& its = node(index);
-    its.taps.push_back(tap);
-    its.tapped = its.watched = true;
-    its.look_at_room();
+    Node& tapped = node(index);
+    tapped.taps.push_back(tap);
+    tapped.tapped = tapped.watched = true;
+    tapped.look_at_room();
     classified_ = false;
 }
 
@@ -130,7 +130,8 @@ void Loop::capture_input(int index, const Tap& tap) {
 void Loop::classify_outputs() {
     for (const auto& node : nodes_) {
         const bool more = node->link || node->watched || node->recording;
-        node->face().kind = more ? StepKind::SLOW_PATH : node->line ? StepKind::SONET : node->nic ? StepKind::NIC : StepKind::PLAIN;
+        node->ports().kind =
+            more ? StepKind::SLOW_PATH : node->line ? StepKind::SONET : node->nic ? StepKind::NIC : StepKind::PLAIN;
     }
     lines_ = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->line; });
     for (const auto& node : nodes_)
@@ -144,7 +145,7 @@ Output::Route Loop::route_of(const Node& node, const Output& output) {
     if (output.wire && output.wire->merged()) return Output::MERGED;
     if (!to || output.traced) return Output::GENERAL;
     if (to->link) return to->out(0).traced ? Output::GENERAL : Output::BYPASS;
-    return output.delay == 0 && to != &node && to->face().kind != StepKind::SLOW_PATH ? Output::DIRECT : Output::WIRE;
+    return output.delay == 0 && to != &node && to->ports().kind != StepKind::SLOW_PATH ? Output::DIRECT : Output::WIRE;
 }
 
 void Loop::send(const uint8_t* octets) {
@@ -167,7 +168,7 @@ void Loop::write(int index, uint32_t addr, uint32_t value) {
     wake(index);
 }
 
-void Loop::wake(int index) { queue_.set(node(index).face().ticket, std::max(node(index).next(), now_ + after_)); }
+void Loop::wake(int index) { queue_.set(node(index).ports().ticket, std::max(node(index).next(), now_ + after_)); }
 
 void Loop::run(uint64_t until) {
     inbox.clear();
@@ -271,23 +272,23 @@ void Loop::cut(const uint32_t* part_of, size_t threads) {
 
 // Be the event loop of these nodes, from begin() on.
 void Loop::hold(std::vector<Node*> nodes) {
-    faces_.clear();
+    node_ports_.clear();
     for (Node* node : nodes) {
-        faces_.push_back(&node->face());
+        node_ports_.push_back(&node->ports());
         if (node->link) links_.push_back(node);
     }
-    faces_.insert(faces_.end(), 2, &at_end_);
-    if (nodes.size() <= SmallEventQueue::MOST) std::copy(faces_.begin(), faces_.end() - 1, small_faces_);
+    node_ports_.insert(node_ports_.end(), 2, &at_end_);
+    if (nodes.size() <= SmallEventQueue::MOST) std::copy(node_ports_.begin(), node_ports_.end() - 1, small_node_ports_);
     delivered_.assign(nodes.size() / 64 + 1, 0);
 }
 
-// Each node is due in its tick. Between two calls of advance_to() a cell may be in a node's face.
+// Each node is due in its tick. Between two calls of advance_to() a cell may be in a node's ports.
 void Loop::begin(const std::vector<uint64_t>& due, uint64_t now) {
     now_ = now;
     std::vector<Ticket*> tickets;
     for (size_t k = 0; k < held(); ++k) {
-        tickets.push_back(&faces_[k]->ticket);
-        if (Node& node = Node::of(*faces_[k]); node.nic) node.nic->report_to(inbox, feed);
+        tickets.push_back(&node_ports_[k]->ticket);
+        if (Node& node = Node::of(*node_ports_[k]); node.nic) node.nic->report_to(inbox, feed);
     }
     queue_.refill(tickets, due, now);
 }
@@ -295,7 +296,7 @@ void Loop::begin(const std::vector<uint64_t>& due, uint64_t now) {
 // A cell of another part arrives.
 void Loop::arrive(Node& to, uint32_t port, const CellInFlight& cell) {
     to.in(port).append(cell);
-    if (to.in(port).size() == 1 && announce(to, port, cell.tick)) queue_.set(to.face().ticket, std::max(to.next(), now_));
+    if (to.in(port).size() == 1 && announce(to, port, cell.tick)) queue_.set(to.ports().ticket, std::max(to.next(), now_));
 }
 
 void Loop::archive(Archive& a) {
@@ -316,94 +317,94 @@ void Loop::archive(Archive& a) {
 
 // The ledger sees the cell that a line of SONET has taken, and the one that it gives.
 [[gnu::always_inline]] inline void Loop::line_in(const Node& node, uint64_t tick) {
-    const bp_face& face = node.face();
-    ledger.line_in(int(node.index), face.i_port, tick, face.i_header, face.i_payload, face.i_hec_error != 0);
+    const bp_ports& ports = node.ports();
+    ledger.line_in(int(node.index), ports.i_port, tick, ports.i_header, ports.i_payload, ports.i_hec_error != 0);
 }
 
 [[gnu::always_inline]] inline void Loop::line_out(const Node& node) {
-    const bp_face& face = node.face();
-    ledger.line_out(int(node.index), face.o_port, face.o_header, face.o_payload, face.o_hec_error != 0);
+    const bp_ports& ports = node.ports();
+    ledger.line_out(int(node.index), ports.o_port, ports.o_header, ports.o_payload, ports.o_hec_error != 0);
 }
 
-[[gnu::always_inline]] inline void Loop::count(bp_face& face, bool with_cell) {
-    ++(with_cell ? face.with_cell : face.without_cell);
+[[gnu::always_inline]] inline void Loop::count(bp_ports& ports, bool with_cell) {
+    ++(with_cell ? ports.with_cell : ports.without_cell);
 }
 
 template <bool nic, class Cursor>
-[[gnu::always_inline]] inline void Loop::step(Node& node, bp_face& face, uint64_t tick, Cursor& cursor) {
-    face.time_now = tick;
-    if (nic) Nic::finish(static_cast<bp_nic&>(face));
-    if (face.arrive_tick <= tick) {
-        take<true, nic>(node, face, tick);
-        face.i_valid = 1;
-        ++face.with_cell;
-        face.clocks->shorter[1](&face);
+[[gnu::always_inline]] inline void Loop::step(Node& node, bp_ports& ports, uint64_t tick, Cursor& cursor) {
+    ports.time_now = tick;
+    if (nic) Nic::finish(static_cast<bp_nic&>(ports));
+    if (ports.arrive_tick <= tick) {
+        take<true, nic>(node, ports, tick);
+        ports.i_valid = 1;
+        ++ports.with_cell;
+        ports.clocks->shorter[1](&ports);
     } else {
-        face.i_valid = 0;
-        ++face.without_cell;
-        face.clocks->shorter[0](&face);
+        ports.i_valid = 0;
+        ++ports.without_cell;
+        ports.clocks->shorter[0](&ports);
     }
-    const uint32_t says = face.says();
-    if (says == bp_face::a_cell()) {
-        give(node, node.out(nic ? 0 : face.o_port), face, tick, cursor);
+    const uint32_t says = ports.says();
+    if (says == bp_ports::a_cell()) {
+        give(node, node.out(nic ? 0 : ports.o_port), ports, tick, cursor);
     } else if (rarely(says)) {
-        if (face.o_valid) {
+        if (ports.o_valid) {
             Cursor slow = cursor;
             give_slow(node, tick, slow);
             cursor.assign(slow);
         }
-        if (face.error | face.drop | face.report_valid) tell(node, false);
+        if (ports.error | ports.drop | ports.report_valid) tell(node, false);
     }
-    if (nic && rarely(node.nic->after(static_cast<bp_nic&>(face), tick))) {
+    if (nic && rarely(node.nic->after(static_cast<bp_nic&>(ports), tick))) {
         if (!inbox.events().empty()) cursor.stop(tick);
-        cursor.reschedule(face.ticket, node.next(), tick);
+        cursor.reschedule(ports.ticket, node.next(), tick);
         return;
     }
-    cursor.reschedule(face.ticket, Node::next_unless_posting(face, tick), tick);
+    cursor.reschedule(ports.ticket, Node::next_unless_posting(ports, tick), tick);
 }
 
-// Step a SONET line, which has no ports error, drop and tells. The ledger sees each cell that arrives or leaves.
+// Step a SONET line, which has no ports error, drop and report_valid. The ledger sees each cell that arrives or leaves.
 template <class Cursor>
-[[gnu::always_inline]] inline void Loop::step_sonet(Node& node, bp_face& face, uint64_t tick, Cursor& cursor) {
-    face.time_now = tick;
-    const bool comes = face.arrive_tick <= tick;
-    face.i_valid = comes;
+[[gnu::always_inline]] inline void Loop::step_sonet(Node& node, bp_ports& ports, uint64_t tick, Cursor& cursor) {
+    ports.time_now = tick;
+    const bool comes = ports.arrive_tick <= tick;
+    ports.i_valid = comes;
     if (comes) {
-        take<true>(node, face, tick);
+        take<true>(node, ports, tick);
         line_in(node, tick);
     }
-    count(face, comes);
-    face.clocks->shorter[comes](&face);
-    if (face.o_valid) {
-        give(node, node.out(face.o_port), face, tick, cursor);
+    count(ports, comes);
+    ports.clocks->shorter[comes](&ports);
+    if (ports.o_valid) {
+        give(node, node.out(ports.o_port), ports, tick, cursor);
         line_out(node);
     }
-    cursor.reschedule(face.ticket, Node::next_unless_posting(face, tick), tick);
+    cursor.reschedule(ports.ticket, Node::next_unless_posting(ports, tick), tick);
 }
 
 // Step a node of kind SLOW_PATH, or one whose short clock will not do: a PDU is posted, or its state is not settled.
 template <class Cursor>
 [[gnu::noinline]] void Loop::step_slow(Node& node, uint64_t tick, Cursor& cursor) {
-    bp_face& face = node.face();
+    bp_ports& ports = node.ports();
     now_ = tick;  // a recording's, too
     if (node.link) node.apply_bypassed();
-    if (node.nic) Nic::finish(static_cast<bp_nic&>(face));
-    face.time_now = tick;
-    const bool comes = face.arrive_tick <= tick;
-    face.i_valid = comes;
-    if (comes) take<false>(node, face, tick);
+    if (node.nic) Nic::finish(static_cast<bp_nic&>(ports));
+    ports.time_now = tick;
+    const bool comes = ports.arrive_tick <= tick;
+    ports.i_valid = comes;
+    if (comes) take<false>(node, ports, tick);
     if (comes && node.line) line_in(node, tick);
-    count(face, comes);
+    count(ports, comes);
     node.clock(comes);
-    if (face.o_valid) give_slow(node, tick, cursor);
-    if (face.o_valid && node.line) line_out(node);
-    if (face.error | face.drop | face.report_valid) tell(node, false);
-    if (face.o_extra) tell_extra(node);
-    if (node.nic) node.nic->after(static_cast<bp_nic&>(face), tick);
+    if (ports.o_valid) give_slow(node, tick, cursor);
+    if (ports.o_valid && node.line) line_out(node);
+    if (ports.error | ports.drop | ports.report_valid) tell(node, false);
+    if (ports.o_extra) tell_extra(node);
+    if (node.nic) node.nic->after(static_cast<bp_nic&>(ports), tick);
     else if (node.link) after_link(node, comes, tick, cursor);
     else if (node.monitor) node.monitor->look(tick);
     if (!inbox.events().empty()) cursor.stop(tick);
-    cursor.reschedule(face.ticket, node.next(), tick);
+    cursor.reschedule(ports.ticket, node.next(), tick);
 }
 
 // Run, and return the tick at whose end the run ended. `lines`: the network has SONET lines.
@@ -411,23 +412,23 @@ template <class Cursor, bool lines>
 uint64_t Loop::advance(uint64_t until) {
     Cursor cursor = queue_.cursor<Cursor>(until);
     constexpr bool is_small = std::is_same_v<Cursor, SmallEventQueue::Cursor>;
-    bp_face* const* const faces = faces_.data();
+    bp_ports* const* const node_ports = node_ports_.data();
     for (;;) {
         const uint64_t tick = cursor.tick();
         const size_t number = cursor.node();
-        bp_face& face = is_small ? *small_faces_[number] : *faces[number];
-        const uint32_t flags = StepKind::flags(face);
+        bp_ports& ports = is_small ? *small_node_ports_[number] : *node_ports[number];
+        const uint32_t flags = StepKind::flags(ports);
         if (flags == StepKind::fast(StepKind::PLAIN)) {
             cursor.pop();
-            if (!is_small) fetch_ahead(*faces[cursor.node()]);
-            Node& node = Node::of(face);
-            if (cursor.due(face.ticket, tick)) step<false>(node, face, tick, cursor);
+            if (!is_small) fetch_ahead(*node_ports[cursor.node()]);
+            Node& node = Node::of(ports);
+            if (cursor.due(ports.ticket, tick)) step<false>(node, ports, tick, cursor);
         } else if (flags == StepKind::fast(StepKind::NIC)) {
             cursor.pop();
-            if (!is_small) fetch_ahead(*faces[cursor.node()]);
-            Node& node = Node::of(face);
-            if (cursor.due(face.ticket, tick)) step<true>(node, face, tick, cursor);
-        } else if (&face == &at_end_) {
+            if (!is_small) fetch_ahead(*node_ports[cursor.node()]);
+            Node& node = Node::of(ports);
+            if (cursor.due(ports.ticket, tick)) step<true>(node, ports, tick, cursor);
+        } else if (&ports == &at_end_) {
             if (cursor.ends(number)) {
                 cursor.finish(tick);
                 return tick;
@@ -435,10 +436,10 @@ uint64_t Loop::advance(uint64_t until) {
             cursor.begin_block();
         } else {
             cursor.pop();
-            Node& node = Node::of(face);
-            if (!cursor.due(face.ticket, tick)) continue;
+            Node& node = Node::of(ports);
+            if (!cursor.due(ports.ticket, tick)) continue;
             if (lines && flags == StepKind::fast(StepKind::SONET)) {
-                step_sonet(node, face, tick, cursor);
+                step_sonet(node, ports, tick, cursor);
                 continue;
             }
             Cursor slow = cursor;  // a cursor whose address is taken cannot stay in registers
@@ -450,10 +451,10 @@ uint64_t Loop::advance(uint64_t until) {
 
 // The node takes the cell that arrived first.
 template <bool plain, bool nic>
-[[gnu::always_inline]] inline void Loop::take(Node& node, bp_face& face, uint64_t tick) {
-    const uint32_t port = face.arrive_port;
-    if (port == Node::FACE) {  // all others come later
-        Node::arrive(face, Node::later(face));
+[[gnu::always_inline]] inline void Loop::take(Node& node, bp_ports& ports, uint64_t tick) {
+    const uint32_t port = ports.arrive_port;
+    if (port == Node::IN_PORTS) {  // all others come later
+        Node::arrive(ports, Node::later(ports));
         return;
     }
     if (!nic && rarely(port == Node::CONTENDED)) {
@@ -463,17 +464,17 @@ template <bool plain, bool nic>
     CellInFlight* const second = node.in(nic ? 0 : port).second();
     if (nic) {
         node.first[0] = key_of(second, 0);
-        take_from<plain>(node, face, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
+        take_from<plain>(node, ports, 0, second, {second ? second->tick : Node::NO_CELL, 0}, tick);
         return;
     }
     uint64_t least = node.first[port] = key_of(second, port);
-    if (face.inputs > 1) least = node.least();
+    if (ports.inputs > 1) least = node.least();
     const Node::Arrival next = Node::Arrival::of(least);
     if (rarely(next.tick <= tick)) {
-        node.first[port] = Node::key(face.arrive_tick, port);
+        node.first[port] = Node::key(ports.arrive_tick, port);
         take_in_turn(node, tick);
     } else {
-        take_from<plain>(node, face, port, second, next, tick);
+        take_from<plain>(node, ports, port, second, next, tick);
     }
 }
 
@@ -482,37 +483,37 @@ template <bool plain, bool nic>
     const uint32_t port = in_turn(node);
     CellInFlight* const second = node.in(port).second();
     node.first[port] = key_of(second, port);
-    take_from<false>(node, node.face(), port, second, Node::Arrival::of(node.least()), tick);
+    take_from<false>(node, node.ports(), port, second, Node::Arrival::of(node.least()), tick);
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
 
-// The same where one of the cells is in the node's face already. It stays there if it is the one to be taken.
+// The same where one of the cells is in the node's ports already. It stays there if it is the one to be taken.
 [[gnu::noinline]] void Loop::take_contended(Node& node, uint64_t tick) {
-    bp_face& face = node.face();
-    const uint32_t port = face.i_port;
+    bp_ports& ports = node.ports();
+    const uint32_t port = ports.i_port;
     const uint64_t behind = node.first[port];
-    node.first[port] = Node::key(face.arrive_tick, port);
+    node.first[port] = Node::key(ports.arrive_tick, port);
     if (in_turn(node) != port) {
         undeliver(node);
         take_in_turn(node, tick);
         return;
     }
     node.first[port] = behind;
-    Node::arrive(face, Node::later(face));
+    Node::arrive(ports, Node::later(ports));
     node.turn = uint8_t(port + 1);
     wait(node, tick);
 }
 
 // The node takes the first cell of a wire, whose second cell is known; `next` arrives after it.
 template <bool plain>
-[[gnu::always_inline]] inline void Loop::take_from(Node& node, bp_face& face, uint32_t port, CellInFlight* second,
+[[gnu::always_inline]] inline void Loop::take_from(Node& node, bp_ports& ports, uint32_t port, CellInFlight* second,
                                                    Node::Arrival next, uint64_t tick) {
     Wire& from = node.in(port);
     const CellInFlight& cell = from.front();
-    Node::arrive(face, next);
-    face.i_port = uint8_t(port);
-    std::memcpy(i_cell(face), &cell, CellInFlight::OCTETS);
+    Node::arrive(ports, next);
+    ports.i_port = uint8_t(port);
+    std::memcpy(i_cell(ports), &cell, CellInFlight::OCTETS);
     if (!plain && node.watched) watch(node, port, tick, cell);
     if (rarely(from.merged() != nullptr)) check_order(node, port, cell);
     from.pop_front(second);
@@ -524,39 +525,39 @@ template <bool plain>
     return cell ? Node::key(cell->tick, port) : Node::NO_CELL;
 }
 
-// A cell leaves the node: it goes to the wire of an output, into the next node's face, or past a link.
+// A cell leaves the node: it goes to the wire of an output, into the next node's ports, or past a link.
 template <class Cursor>
-[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
+[[gnu::always_inline]] inline void Loop::give(Node& node, Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor) {
     ++output.cells;
     if (output.route == Output::DIRECT) {
-        deliver_direct(output, face, tick, cursor);
+        deliver_direct(output, ports, tick, cursor);
     } else if (output.route == Output::BYPASS) {
-        if (can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
-        else enqueue(output, face, tick, arrival(output, face, tick), cursor);
+        if (can_bypass(*output.to, ports)) bypass(output, ports, tick, cursor);
+        else enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     } else if (output.route == Output::WIRE) {
-        enqueue(output, face, tick, arrival(output, face, tick), cursor);
+        enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     } else {
-        if (output.traced) trace(node.digests[face.o_port], face, tick);
-        if (output.route == Output::MERGED) merge(output, face, tick, cursor);
-        else if (output.to && output.to->link && can_bypass(*output.to, face)) bypass(output, face, tick, cursor);
-        else if (output.to) enqueue(output, face, tick, arrival(output, face, tick), cursor);
+        if (output.traced) trace(node.digests[ports.o_port], ports, tick);
+        if (output.route == Output::MERGED) merge(output, ports, tick, cursor);
+        else if (output.to && output.to->link && can_bypass(*output.to, ports)) bypass(output, ports, tick, cursor);
+        else if (output.to) enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     }
 }
 
 template <class Cursor>
 [[gnu::noinline]] void Loop::give_slow(Node& node, uint64_t tick, Cursor& cursor) {
-    const bp_face& face = node.face();
-    Output& output = node.out(face.o_port);
-    give(node, output, face, tick, cursor);
+    const bp_ports& ports = node.ports();
+    Output& output = node.out(ports.o_port);
+    give(node, output, ports, tick, cursor);
     if (node.watched) watch_out(node, output);
 }
 
 // The ledger and the queue monitor see the cell that leaves.
 void Loop::watch_out(const Node& node, const Output& output) {
-    const bp_face& face = node.face();
+    const bp_ports& ports = node.ports();
     if (node.path && output.to)
-        feed.path_out({face.time_now, int(node.index)}, int(output.to->index), int(output.to_port), face.o_header);
-    if (node.monitor) node.monitor->leaves(face.o_port, face.time_now, face.o_header);
+        feed.path_out({ports.time_now, int(node.index)}, int(output.to->index), int(output.to_port), ports.o_header);
+    if (node.monitor) node.monitor->leaves(ports.o_port, ports.time_now, ports.o_header);
 }
 
 // After a step of a link: more cells may bypass it now; the cell that arrived may be lost. On a full line the next cell may be on
@@ -564,14 +565,14 @@ void Loop::watch_out(const Node& node, const Output& output) {
 template <class Cursor>
 void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
     link.look_at_room();
-    if (came && !link.face().o_valid) tell(link, true);
+    if (came && !link.ports().o_valid) tell(link, true);
     Output& output = link.out(0);
     Wire& wire = link.in(0);
     if (wire.empty() || wire.front().tick <= tick || wire.front().hec_error || output.room < Node::CELL_BITS) return;
     const CellInFlight cell = wire.front();
     wire.pop_front();
     link.first[0] = key_of(wire.empty() ? nullptr : &wire.front(), 0);
-    Node::arrive(link.face(), Node::Arrival::of(link.first[0]));
+    Node::arrive(link.ports(), Node::Arrival::of(link.first[0]));
     output.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
         link.digest_before = link.digests[0];
@@ -580,9 +581,9 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
     std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, cursor), &cell, CellInFlight::OCTETS);
 }
 
-void Loop::trace(uint64_t& digest, const bp_face& face, uint64_t tick) const {
+void Loop::trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const {
     CellInFlight cell;
-    std::memcpy(&cell, o_cell(face), CellInFlight::OCTETS);
+    std::memcpy(&cell, o_cell(ports), CellInFlight::OCTETS);
     trace(digest, cell, tick);
 }
 
@@ -606,25 +607,25 @@ void Loop::trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) cons
 
 // The tick at which a cell that a node gives now arrives: its last bit has been sent, and the wire's delay has passed. It is never
 // the tick in which the cell is given, even if the line's clock makes up for lost time.
-[[gnu::always_inline]] inline uint64_t Loop::arrival(const Output& output, const bp_face& face, uint64_t tick) {
-    return std::max(face.o_end & output.sends, tick + 1) + output.delay;
+[[gnu::always_inline]] inline uint64_t Loop::arrival(const Output& output, const bp_ports& ports, uint64_t tick) {
+    return std::max(ports.o_end & output.sends, tick + 1) + output.delay;
 }
 
 // Put a cell on the wire of an output.
 template <class Cursor>
-[[gnu::always_inline]] inline void Loop::enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives,
+[[gnu::always_inline]] inline void Loop::enqueue(const Output& output, const bp_ports& ports, uint64_t tick, uint64_t arrives,
                                              Cursor& cursor) {
-    std::memcpy(&next_on(output, arrives, tick, cursor), o_cell(face), CellInFlight::OCTETS);
+    std::memcpy(&next_on(output, arrives, tick, cursor), o_cell(ports), CellInFlight::OCTETS);
 }
 
 // Put a cell on a wire on which it may overtake others.
 template <class Cursor>
-[[gnu::noinline]] void Loop::merge(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
+[[gnu::noinline]] void Loop::merge(const Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor) {
     CellInFlight cell;
-    std::memcpy(&cell, o_cell(face), CellInFlight::OCTETS);
-    cell.tick = arrival(output, face, tick);
+    std::memcpy(&cell, o_cell(ports), CellInFlight::OCTETS);
+    cell.tick = arrival(output, ports, tick);
     if (output.wire->merge(cell) && announce(*output.to, output.to_port, cell.tick))
-        cursor.schedule_earlier(output.to->face().ticket, cell.tick, tick);
+        cursor.schedule_earlier(output.to->ports().ticket, cell.tick, tick);
 }
 
 // A cell is about to leave a wire of two paths: was it sent as the next one of its VC?
@@ -637,7 +638,7 @@ void Loop::check_order(Node& node, uint32_t port, const CellInFlight& cell) {
     if (!feed.empty() && (expected.tick != cell.tick || expected.last != last))
         for (Node* link : links_)
             if (link->out(0).to == &node && link->out(0).to_port == port)
-                feed.disordered({node.face().time_now, int(node.index)}, int(link->index), cell.header, expected.last);
+                feed.disordered({node.ports().time_now, int(node.index)}, int(link->index), cell.header, expected.last);
     vc.sent.pop_front();
     vc.lasts -= expected.last;
 }
@@ -648,74 +649,76 @@ template <class Cursor>
     Wire& wire = *output.wire;
     CellInFlight& cell = wire.push_back();
     cell.tick = arrives;
-    if (wire.size() == 1 && announce(*output.to, output.to_port, arrives)) cursor.schedule_earlier(output.to->face().ticket, arrives, tick);
+    if (wire.size() == 1 && announce(*output.to, output.to_port, arrives))
+        cursor.schedule_earlier(output.to->ports().ticket, arrives, tick);
     return cell;
 }
 
-// Put a cell into the face of the node at which it arrives, ahead of the tick of its arrival. This saves the wire. It is possible
+// Put a cell into the ports of the node at which it arrives, ahead of the tick of its arrival. This saves the wire. It is possible
 // if no cell is known that arrives there earlier or in the same tick. If one is given later that arrives earlier, the first goes
-// back to its wire (undeliver); if it arrives in the same tick, the cell in the face is contended (announce).
+// back to its wire (undeliver); if it arrives in the same tick, the cell in the ports is contended (announce).
 template <class Cursor>
-[[gnu::always_inline]] inline void Loop::deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor) {
-    bp_face& its = output.to->face();
-    const uint64_t arrives = arrival(output, face, tick);
-    if (its.arrive_tick <= arrives) {
-        enqueue(output, face, tick, arrives, cursor);
+[[gnu::always_inline]] inline void Loop::deliver_direct(const Output& output, const bp_ports& ports, uint64_t tick,
+                                                                Cursor& cursor) {
+    bp_ports& target = output.to->ports();
+    const uint64_t arrives = arrival(output, ports, tick);
+    if (target.arrive_tick <= arrives) {
+        enqueue(output, ports, tick, arrives, cursor);
         return;
     }
-    if (rarely(Node::faces(its))) undeliver(*output.to);
-    cursor.schedule_earlier(its.ticket, arrives, tick);
+    if (rarely(Node::has_cell_in_ports(target))) undeliver(*output.to);
+    cursor.schedule_earlier(target.ticket, arrives, tick);
     if constexpr (!std::is_same_v<Cursor, SmallEventQueue::Cursor>)
-        delivered_[its.ticket.node / 64] |= uint64_t(1) << its.ticket.node % 64;
-    Node::later(its, Node::arrive(its));
-    Node::arrive(its, {arrives, Node::FACE});
-    its.i_port = uint8_t(output.to_port);
-    std::memcpy(i_cell(its), o_cell(face), CellInFlight::OCTETS);
+        delivered_[target.ticket.node / 64] |= uint64_t(1) << target.ticket.node % 64;
+    Node::later(target, Node::arrive(target));
+    Node::arrive(target, {arrives, Node::IN_PORTS});
+    target.i_port = uint8_t(output.to_port);
+    std::memcpy(i_cell(target), o_cell(ports), CellInFlight::OCTETS);
 }
 
-// The cell in a node's face goes back to the wire of its input.
+// The cell in a node's ports goes back to the wire of its input.
 [[gnu::noinline]] void Loop::undeliver(Node& node) {
-    bp_face& face = node.face();
-    const uint32_t port = face.i_port;
+    bp_ports& ports = node.ports();
+    const uint32_t port = ports.i_port;
     CellInFlight& cell = node.in(port).push_front();
-    std::memcpy(&cell, i_cell(face), CellInFlight::OCTETS);
-    cell.tick = face.arrive_tick;
+    std::memcpy(&cell, i_cell(ports), CellInFlight::OCTETS);
+    cell.tick = ports.arrive_tick;
     node.first[port] = Node::key(cell.tick, port);
-    Node::arrive(face, Node::Arrival::of(std::min(node.first[port], Node::later(face).as_key())));
+    Node::arrive(ports, Node::Arrival::of(std::min(node.first[port], Node::later(ports).as_key())));
 }
 
-// At the end of a run no cell is in a face. Only the nodes to which the run delivered directly are looked at: a large network
-// has few of them in a short run. A small one has no marks, and all its nodes are looked at.
+// At the end of a run no cell is in a node's ports. Only the nodes to which the run delivered directly are examined: a large
+// network has few of them in a short run. A small one has no marks, and all its nodes are examined.
 void Loop::undeliver_all() {
     if (queue_.is_small()) {
         for (size_t k = 0; k < held(); ++k)
-            if (Node::faces(*faces_[k])) undeliver(Node::of(*faces_[k]));
+            if (Node::has_cell_in_ports(*node_ports_[k])) undeliver(Node::of(*node_ports_[k]));
         return;
     }
     for (size_t word = 0; word < delivered_.size(); ++word)
         for (uint64_t marks = std::exchange(delivered_[word], 0); marks; marks &= marks - 1) {
-            Node& node = Node::of(*faces_[64 * word + size_t(__builtin_ctzll(marks))]);
-            if (Node::faces(node.face())) undeliver(node);
+            Node& node = Node::of(*node_ports_[64 * word + size_t(__builtin_ctzll(marks))]);
+            if (Node::has_cell_in_ports(node.ports())) undeliver(node);
         }
 }
 
 // Returns whether a cell can bypass a link: no cell is before it, and no error reaches it.
-[[gnu::always_inline]] inline bool Loop::can_bypass(const Node& link, const bp_face& face) {
-    return link.out(0).room >= Node::CELL_BITS && link.face().arrive_tick == Node::NO_CELL && !face.o_hec_error;
+[[gnu::always_inline]] inline bool Loop::can_bypass(const Node& link, const bp_ports& ports) {
+    return link.out(0).room >= Node::CELL_BITS && link.ports().arrive_tick == Node::NO_CELL && !ports.o_hec_error;
 }
 
 // A cell bypasses a link: the link is not evaluated. The only change of its state is the count of bits (Node::bypassed).
 template <class Cursor>
-[[gnu::always_inline]] inline void Loop::bypass(const Output& before, const bp_face& face, uint64_t tick, Cursor& cursor) {
+[[gnu::always_inline]] inline void Loop::bypass(const Output& before, const bp_ports& ports, uint64_t tick, Cursor& cursor) {
     Node& link = *before.to;
     Output& output = link.out(0);
-    const uint64_t there = arrival(before, face, tick);
+    const uint64_t there = arrival(before, ports, tick);
     output.room -= Node::CELL_BITS;
     if (rarely(output.traced)) {
         link.digest_before = link.digests[0];
-        trace(link.digests[0], face, there);
+        trace(link.digests[0], ports, there);
     }
-    enqueue(output, face, tick, there + 1 + output.delay, cursor);
+    enqueue(output, ports, tick, there + 1 + output.delay, cursor);
 }
 
 // Returns whether the last cell that bypassed a link arrives at it in a later tick.
@@ -734,7 +737,7 @@ void Loop::undo_bypass(Node& link) {
     output.wire->pop_back();
     if (output.wire->empty()) {
         to.first[output.to_port] = Node::NO_CELL;
-        Node::arrive(to.face(), Node::Arrival::of(to.least()));
+        Node::arrive(to.ports(), Node::Arrival::of(to.least()));
         wake(int(to.index));
     }
     if (output.traced) link.digests[0] = link.digest_before;
@@ -745,21 +748,21 @@ void Loop::undo_bypass(Node& link) {
 // The first cell of a wire arrives at an input at a tick. Return whether the node is due earlier by that.
 [[gnu::always_inline]] inline bool Loop::announce(Node& to, uint32_t port, uint64_t tick) {
     to.first[port] = Node::key(tick, port);
-    bp_face& its = to.face();
-    const bool in_face = Node::faces(its);
-    if (tick > its.arrive_tick || (tick == its.arrive_tick && !in_face)) {
-        if (in_face && tick < its.later_tick) Node::later(its, {tick, port});
+    bp_ports& ports = to.ports();
+    const bool in_ports = Node::has_cell_in_ports(ports);
+    if (tick > ports.arrive_tick || (tick == ports.arrive_tick && !in_ports)) {
+        if (in_ports && tick < ports.later_tick) Node::later(ports, {tick, port});
         return false;
     }
-    if (rarely(in_face)) {
-        if (tick == its.arrive_tick) {
-            its.arrive_port = Node::CONTENDED;
-            if (tick < its.later_tick) Node::later(its, {tick, port});
+    if (rarely(in_ports)) {
+        if (tick == ports.arrive_tick) {
+            ports.arrive_port = Node::CONTENDED;
+            if (tick < ports.later_tick) Node::later(ports, {tick, port});
             return false;  // the node is due in that tick already
         }
         undeliver(to);
     }
-    Node::arrive(its, {tick, port});
+    Node::arrive(ports, {tick, port});
     return true;
 }
 
@@ -767,8 +770,8 @@ void Loop::undo_bypass(Node& link) {
 uint32_t Loop::in_turn(const Node& node) {
     uint32_t port = node.turn;
     for (;; ++port) {
-        if (port >= node.face().inputs) port = 0;
-        if (node.first[port] >> Node::PORT_BITS == node.face().arrive_tick) return port;
+        if (port >= node.ports().inputs) port = 0;
+        if (node.first[port] >> Node::PORT_BITS == node.ports().arrive_tick) return port;
     }
 }
 
@@ -788,7 +791,7 @@ void Loop::watch(Node& node, uint32_t port, uint64_t tick, const CellInFlight& c
 
 // Count the cells that wait at the inputs. A cell that finds no place there is lost.
 void Loop::wait(Node& node, uint64_t tick) {
-    for (uint32_t p = 0; p < node.face().inputs; ++p) {
+    for (uint32_t p = 0; p < node.ports().inputs; ++p) {
         if (node.first[p] >> Node::PORT_BITS > tick) continue;
         uint64_t count = node.in(p).waiting(tick);
         if (count > Wire::PLACES) {
@@ -802,38 +805,38 @@ void Loop::wait(Node& node, uint64_t tick) {
 
 // The ledger gets the node's report of the cell that it took in this step.
 void Loop::tell(Node& node, bool gone) {
-    const bp_face& face = node.face();
-    if (node.monitor && face.drop) node.monitor->drops(face.drop_vc);
+    const bp_ports& ports = node.ports();
+    if (node.monitor && ports.drop) node.monitor->drops(ports.drop_vc);
     if (feed.empty()) return;
-    const LedgerFeed::Place here{face.time_now, int(node.index)};
-    const uint32_t header = face.i_header;
+    const LedgerFeed::Place here{ports.time_now, int(node.index)};
+    const uint32_t header = ports.i_header;
     if (!node.link) {
-        const uint32_t vc = face.drop_vc, reason = face.drop_reason, accepted = face.drop_accepted;
-        const uint32_t its = node.makes_cells ? (header & ~14u) | uint32_t(face.drop_pti) << 1 : header;
-        if (face.drop) feed.seen(here.node, vc * 64 + reason);
-        if (face.report_consumed) feed.took(here, vc, accepted);
-        else if (!face.report_own) feed.dropped(here, vc, reason, accepted, its);
-        else if (!face.drop) feed.made(here, vc, accepted);
+        const uint32_t vc = ports.drop_vc, reason = ports.drop_reason, accepted = ports.drop_accepted;
+        const uint32_t drop_header = node.makes_cells ? (header & ~14u) | uint32_t(ports.drop_pti) << 1 : header;
+        if (ports.drop) feed.seen(here.node, vc * 64 + reason);
+        if (ports.report_consumed) feed.took(here, vc, accepted);
+        else if (!ports.report_own) feed.dropped(here, vc, reason, accepted, drop_header);
+        else if (!ports.drop) feed.made(here, vc, accepted);
         return;
     }
     feed.seen(here.node, gone);
-    if (gone || face.o_valid) {  // one that has errors and is gone comes here twice
-        feed.changed(here, {header, face.o_header, face.i_hec_error != 0, face.o_hec_error != 0,
-                            face.i_payload == face.o_payload, gone ? WHY_GONE[face.gone_why] : WHY_NONE, 0, 0});
+    if (gone || ports.o_valid) {  // one that has errors and is gone comes here twice
+        feed.changed(here, {header, ports.o_header, ports.i_hec_error != 0, ports.o_hec_error != 0,
+                            ports.i_payload == ports.o_payload, gone ? WHY_GONE[ports.gone_why] : WHY_NONE, 0, 0});
     }
 }
 
 // The ledger gets the report of a cell that a link made.
 void Loop::tell_extra(const Node& node) {
-    const bp_face& face = node.face();
+    const bp_ports& ports = node.ports();
     if (ledger.empty()) return;
     ledger.seen(int(node.index), 2);
-    ledger.inserted(int(node.index), face.o_header, face.o_hec_error, face.o_extra == 1);
+    ledger.inserted(int(node.index), ports.o_header, ports.o_hec_error, ports.o_extra == 1);
 }
 
 uint64_t Loop::on_wire(int index, int port, uint32_t key, uint32_t mask) {
     Node& to = node(index);
-    if (Node::faces(to.face()) && to.face().i_port == port) undeliver(to);
+    if (Node::has_cell_in_ports(to.ports()) && to.ports().i_port == port) undeliver(to);
     return to.in(port).count(key, mask);
 }
 

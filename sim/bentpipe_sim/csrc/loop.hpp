@@ -56,14 +56,14 @@ class Loop final : CellCounts {
     void schedule(const ScheduledWrite* writes, size_t count);
     uint64_t made() const { return made_; }
     uint32_t read(int index, uint32_t addr) override { return node(index).read(addr); }
-    uint64_t tick(int index) override { return node(index).face().time_now; }
+    uint64_t tick(int index) override { return node(index).ports().time_now; }
     // Schedule the node again after a register access or a PDU, which may have changed when it is due. The node may name a tick in
     // the past: it is due now, then.
     void wake(int index);
 
     void record(int index);  // errors as of Node
     void impair(int index, const FrameImpairments& how);  // PDUs that a NIC is given from now on
-    // A digest of the cells that leave a face; `crc`: of all faces, the CRC-32 that a board's wires have of them.
+    // A digest of the cells that leave a port; `crc`: of all ports, the CRC-32 that a board's wires have of them.
     void trace(int from, int from_port, bool on, bool crc);
     // The first tick in which a node sees what it is given now: a PDU, a register's value.
     uint64_t next_tick(int index) { return std::max(node(index).next_free(), now_ + after_); }
@@ -94,45 +94,45 @@ class Loop final : CellCounts {
     void begin(const std::vector<uint64_t>& due, uint64_t now);
     void advance_to(uint64_t until);
     void arrive(Node& to, uint32_t port, const CellInFlight& cell);
-    size_t held() const { return faces_.size() - 2; }
+    size_t held() const { return node_ports_.size() - 2; }
     void make_writes();
     // The code that runs for each evaluation is compiled twice, for SmallEventQueue::Cursor and for TimingWheel::Cursor.
     template <class Cursor, bool lines>
     uint64_t advance(uint64_t until);
     template <bool nic, class Cursor>
-    void step(Node& node, bp_face& face, uint64_t tick, Cursor& cursor);
-    static void count(bp_face& face, bool with_cell);
+    void step(Node& node, bp_ports& ports, uint64_t tick, Cursor& cursor);
+    static void count(bp_ports& ports, bool with_cell);
     template <class Cursor>
-    void step_sonet(Node& node, bp_face& face, uint64_t tick, Cursor& cursor);
+    void step_sonet(Node& node, bp_ports& ports, uint64_t tick, Cursor& cursor);
     template <class Cursor>
     void step_slow(Node& node, uint64_t tick, Cursor& cursor);
     template <bool plain, bool nic = false>
-    void take(Node& node, bp_face& face, uint64_t tick);
+    void take(Node& node, bp_ports& ports, uint64_t tick);
     void take_in_turn(Node& node, uint64_t tick);
     void take_contended(Node& node, uint64_t tick);
     template <bool plain>
-    void take_from(Node& node, bp_face& face, uint32_t port, CellInFlight* second, Node::Arrival next, uint64_t tick);
+    void take_from(Node& node, bp_ports& ports, uint32_t port, CellInFlight* second, Node::Arrival next, uint64_t tick);
     template <class Cursor>
-    void give(Node& node, Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void give(Node& node, Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     template <class Cursor>
     void give_slow(Node& node, uint64_t tick, Cursor& cursor);
-    void trace(uint64_t& digest, const bp_face& face, uint64_t tick) const;
+    void trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const;
     void trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) const;
-    static uint64_t arrival(const Output& output, const bp_face& face, uint64_t tick);
+    static uint64_t arrival(const Output& output, const bp_ports& ports, uint64_t tick);
     template <class Cursor>
-    void enqueue(const Output& output, const bp_face& face, uint64_t tick, uint64_t arrives, Cursor& cursor);
+    void enqueue(const Output& output, const bp_ports& ports, uint64_t tick, uint64_t arrives, Cursor& cursor);
     template <class Cursor>
     CellInFlight& next_on(const Output& output, uint64_t arrives, uint64_t tick, Cursor& cursor);
     template <class Cursor>
-    void merge(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void merge(const Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     void check_order(Node& node, uint32_t port, const CellInFlight& cell);
     template <class Cursor>
-    void deliver_direct(const Output& output, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void deliver_direct(const Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     static void undeliver(Node& node);
     void undeliver_all();
-    static bool can_bypass(const Node& link, const bp_face& face);
+    static bool can_bypass(const Node& link, const bp_ports& ports);
     template <class Cursor>
-    void bypass(const Output& before, const bp_face& face, uint64_t tick, Cursor& cursor);
+    void bypass(const Output& before, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     bool arrives_later(const Node& link) const;
     void undo_bypass(Node& link);
     static bool announce(Node& to, uint32_t port, uint64_t tick);
@@ -154,10 +154,10 @@ class Loop final : CellCounts {
     std::vector<Node::Owner> nodes_;
     std::vector<Node*> links_;
     std::vector<Node*> impaired_;  // NICs that impair PDUs, or have done so
-    bp_face at_end_{};
-    // By event number: the faces of all nodes, then two that stand for the end of a run and the start of a block of ticks
-    std::vector<bp_face*> faces_{&at_end_, &at_end_};
-    bp_face* small_faces_[SmallEventQueue::MOST + 1]{&at_end_};  // the same, without an indirection
+    bp_ports at_end_{};
+    // By event number: the ports of all nodes, then two that stand for the end of a run and the start of a block of ticks
+    std::vector<bp_ports*> node_ports_{&at_end_, &at_end_};
+    bp_ports* small_node_ports_[SmallEventQueue::MOST + 1]{&at_end_};  // the same, without an indirection
     EventQueue queue_;
     std::vector<uint64_t> delivered_;  // of more than 8 nodes: a bit for each to which this run delivered a cell directly
     uint64_t now_ = 0;

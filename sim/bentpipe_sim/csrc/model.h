@@ -1,4 +1,4 @@
-// The interface between the event loop and a node's model: its faces at fixed places, all ports by name, functions that are one clock.
+// The interface between the event loop and a node's model: its ports at fixed places, all ports by name, functions that are one clock.
 #ifndef BENTPIPE_MODEL_H
 #define BENTPIPE_MODEL_H
 #include <cstddef>
@@ -30,7 +30,7 @@ struct __attribute__((packed, aligned(2))) bp_ticket {
 // The ports that the event loop works with, at the beginning of each model; those that a node lacks stay 0. Beside them stands
 // what the event loop itself needs of a node: all that every step needs is a cache line, a cell that comes and one that goes is
 // one each. border.py reads the names of ports here, a line for each type.
-struct alignas(64) bp_face {
+struct alignas(64) bp_ports {
     // Members that are seldom used.
     uint8_t status_idle, report_own, report_consumed, drop_pti, gone_why, o_extra;
     uint32_t drop_vc, drop_reason, drop_accepted;
@@ -71,7 +71,7 @@ struct alignas(64) bp_face {
 };
 
 // The members of a network interface. Those used for its cells take one cache line, too.
-struct bp_nic : bp_face {
+struct bp_nic : bp_ports {
     uint8_t post_taken, done, rx_last, oam_full;  // seldom
     uint8_t fetch, rx_valid, fetch_single, zero;  // the last is no port
     uint32_t fetch_vc, rx_vc;
@@ -106,7 +106,7 @@ struct bp_nic : bp_face {
     }
     static constexpr uint32_t FETCH = 1, TAKE = 1 << 8;
 };
-static_assert(offsetof(bp_face, ticket) == 64 && offsetof(bp_face, i_payload) == 128 && offsetof(bp_face, o_payload) == 192 && sizeof(bp_face) == 256,
+static_assert(offsetof(bp_ports, ticket) == 64 && offsetof(bp_ports, i_payload) == 128 && offsetof(bp_ports, o_payload) == 192 && sizeof(bp_ports) == 256,
               "each is a line of a cache");
 
 struct bp_port {
@@ -116,7 +116,7 @@ struct bp_port {
 };
 
 struct bp_model {
-    // A bp_face, of a network interface a bp_nic. In front of it are so many octets for the caller, which go with it; where they
+    // A bp_ports, of a network interface a bp_nic. In front of it are so many octets for the caller, which go with it; where they
     // begin, a cache line does.
     void* (*create)(size_t in_front);
     void (*destroy)(void* model);

@@ -7,8 +7,8 @@
 
 namespace bp {
 
-Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed)
-    : face_(face),
+Nic::Nic(bp_nic& ports, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed)
+    : ports_(ports),
       sending_(size_t(1) << vc_bits),
       receiving_(size_t(1) << vc_bits),
       takes_singles_(singles),
@@ -18,9 +18,9 @@ Nic::Nic(bp_nic& face, uint32_t vc_bits, bool singles, bool oam, int node, Inbox
       feed_(&feed),
       tx_(size_t(1) << vc_bits),
       rx_(size_t(1) << vc_bits) {
-    face.sending = sending_.data();
-    face.receiving = receiving_.data();
-    face.oam_take = 1;  // each is taken in the step in which it comes
+    ports.sending = sending_.data();
+    ports.receiving = receiving_.data();
+    ports.oam_take = 1;  // each is taken in the step in which it comes
 }
 
 // Sending
@@ -96,7 +96,7 @@ void Nic::send_next(uint32_t vc) {
 
 Pdu Nic::pdu(const Sdu& sdu) {
     Pdu made{{}, sdu.head_length + sdu.length, sdu.key, sdu.offset, sdu.uu, sdu.notify};
-    if (face_.many) {
+    if (ports_.many) {
         made.head.assign(sdu.head, sdu.head + sdu.head_length);
     } else {
         made.head = inbox_->spare();
@@ -139,42 +139,42 @@ void Nic::post(Post what) {
     if (to_post_.size() == 1) ask();
 }
 
-void Nic::cells(bp_nic& face) {
-    if (face.fetch && face.fetch_single) {
-        const Single& cell = tx_[face.fetch_vc].singles.front();
-        std::memcpy(&face.block, cell.octets, 48);
-        face.cell_pti = cell.pti;
-    } else if (face.fetch) {
-        fetch(face);
+void Nic::cells(bp_nic& ports) {
+    if (ports.fetch && ports.fetch_single) {
+        const Single& cell = tx_[ports.fetch_vc].singles.front();
+        std::memcpy(&ports.block, cell.octets, 48);
+        ports.cell_pti = cell.pti;
+    } else if (ports.fetch) {
+        fetch(ports);
     }
-    if (face.rx_valid) take(face);
+    if (ports.rx_valid) take(ports);
 }
 
 // PDUs begin and end around the cells of a clock.
 void Nic::seldom(uint64_t tick) {
-    if (face_.post_taken | face_.done) begin_or_end(tick);
-    cells(face_);
-    finish(face_);
-    if (face_.rx_last | face_.oam_full) came(tick);
+    if (ports_.post_taken | ports_.done) begin_or_end(tick);
+    cells(ports_);
+    finish(ports_);
+    if (ports_.rx_last | ports_.oam_full) came(tick);
 }
 
 // The NIC has begun with a PDU or single cell, or is done with one.
 void Nic::begin_or_end(uint64_t tick) {
-    if (face_.post_taken) {
+    if (ports_.post_taken) {
         if (!to_post_.front().single) sending_[to_post_.front().vc].fetched = 0;
         to_post_.pop_front();
         ask();
     }
-    if (!face_.done) return;
-    if (face_.done_single) sent_single(face_.done_vc);
-    else sent(tick, face_.done_vc);
+    if (!ports_.done) return;
+    if (ports_.done_single) sent_single(ports_.done_vc);
+    else sent(tick, ports_.done_vc);
 }
 
 // A PDU has ended, or an OAM cell has come.
 void Nic::came(uint64_t tick) {
-    if (face_.oam_full)
-        inbox_->tell(face_.oam_tick, node_, face_.oam_vc, uint16_t(OAM + face_.oam_pti), &face_.oam_payload);
-    if (face_.rx_last) received(tick, face_.rx_vc, face_.rx_status, face_.rx_length, face_.rx_efci);
+    if (ports_.oam_full)
+        inbox_->tell(ports_.oam_tick, node_, ports_.oam_vc, uint16_t(OAM + ports_.oam_pti), &ports_.oam_payload);
+    if (ports_.rx_last) received(tick, ports_.rx_vc, ports_.rx_status, ports_.rx_length, ports_.rx_efci);
 }
 
 // The VC has one at the NIC at a time.
@@ -202,7 +202,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
         --notices_;
         inbox_->tell(tick, node_, vc, SENT, pdu.length);
     }
-    if (!face_.many) inbox_->give_back(std::move(pdu.head));
+    if (!ports_.many) inbox_->give_back(std::move(pdu.head));
     tx.queue.pop_front();
     look_at_first(vc);
     tx.listed = false;

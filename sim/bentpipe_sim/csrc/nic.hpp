@@ -45,7 +45,7 @@ struct alignas(32) Receiving {
 class Nic {
   public:
     // `node` is its place in the network; `vc_bits` are those of a VC's number; `singles`: it is built with single cells.
-    Nic(bp_nic& face, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed);
+    Nic(bp_nic& ports, uint32_t vc_bits, bool singles, bool oam, int node, Inbox& inbox, LedgerFeed& feed);
 
     // From now on its events and reports go to those of this event loop.
     void report_to(Inbox& inbox, LedgerFeed& feed) {
@@ -94,17 +94,17 @@ class Nic {
 
     // The first VC with a PDU asks for its turn, at each clock; not in those of accesses to registers.
     void ask() {
-        face_.post_valid = !to_post_.empty();
-        if (!face_.post_valid) return;
+        ports_.post_valid = !to_post_.empty();
+        if (!ports_.post_valid) return;
         const Post& post = to_post_.front();
-        face_.post_single = post.single;
-        face_.post_vc = post.vc;
+        ports_.post_single = post.single;
+        ports_.post_vc = post.vc;
         if (post.single) return;
         const Pdu& pdu = tx_[post.vc].queue.front();
-        face_.post_length = uint16_t(pdu.length);
-        face_.post_uu = pdu.uu;
+        ports_.post_length = uint16_t(pdu.length);
+        ports_.post_uu = pdu.uu;
     }
-    void hold() { face_.post_valid = 0; }
+    void hold() { ports_.post_valid = 0; }
 
     void archive(Archive& a) {  // nothing waits to be copied
         a.same(tx_.size());
@@ -119,19 +119,19 @@ class Nic {
     }
 
     // Before a clock, and before anything looks at a PDU's octets: those of the last cell are there.
-    [[gnu::always_inline]] static void finish(bp_nic& face) {
-        if (__builtin_expect(face.to != nullptr, 0)) copy(face);
+    [[gnu::always_inline]] static void finish(bp_nic& ports) {
+        if (__builtin_expect(ports.to != nullptr, 0)) copy(ports);
     }
     // After a clock: what the NIC asks for and brings; whether any of it is more than a cell of a PDU.
-    [[gnu::always_inline]] bool after(bp_nic& face, uint64_t tick) {
-        if (__builtin_expect(face.says_what_is_seldom(), 0)) {
+    [[gnu::always_inline]] bool after(bp_nic& ports, uint64_t tick) {
+        if (__builtin_expect(ports.says_what_is_seldom(), 0)) {
             seldom(tick);
             return true;
         }
-        const uint32_t wants = face.wants();
-        if (wants == bp_nic::FETCH) fetch(face);
-        else if (wants == bp_nic::TAKE) take(face);
-        else if (wants) cells(face);
+        const uint32_t wants = ports.wants();
+        if (wants == bp_nic::FETCH) fetch(ports);
+        else if (wants == bp_nic::TAKE) take(ports);
+        else if (wants) cells(ports);
         return false;
     }
 
@@ -177,42 +177,42 @@ class Nic {
     };
 
     static uint8_t* octets_of(W<6>& cell) { return reinterpret_cast<uint8_t*>(&cell); }
-    [[gnu::always_inline]] static void fetch(bp_nic& face) { face.sending[face.fetch_vc].fetch(octets_of(face.block)); }
+    [[gnu::always_inline]] static void fetch(bp_nic& ports) { ports.sending[ports.fetch_vc].fetch(octets_of(ports.block)); }
     // The cell that came. Of many VCs it is copied only before the next clock, and its place on its way into the cache until
     // then: the processor waits for no PDU that has left it.
-    [[gnu::always_inline]] void take(bp_nic& face) {
-        Receiving& to = face.receiving[face.rx_vc];
-        const uint64_t at = uint64_t(face.rx_index) * CELL_OCTETS;
+    [[gnu::always_inline]] void take(bp_nic& ports) {
+        Receiving& to = ports.receiving[ports.rx_vc];
+        const uint64_t at = uint64_t(ports.rx_index) * CELL_OCTETS;
         if (to.sink) {
-            to.sink->take(face.rx_index, octets_of(face.rx_payload));
+            to.sink->take(ports.rx_index, octets_of(ports.rx_payload));
             return;
         }
-        if (__builtin_expect(to.size < at + CELL_OCTETS, 0)) grow(face.rx_vc, at + CELL_OCTETS);
-        if (__builtin_expect(face.many, 0)) {
-            face.to = to.octets + at;
-            __builtin_prefetch(face.to, 1);
-            __builtin_prefetch(face.to + CELL_OCTETS - 1, 1);
+        if (__builtin_expect(to.size < at + CELL_OCTETS, 0)) grow(ports.rx_vc, at + CELL_OCTETS);
+        if (__builtin_expect(ports.many, 0)) {
+            ports.to = to.octets + at;
+            __builtin_prefetch(ports.to, 1);
+            __builtin_prefetch(ports.to + CELL_OCTETS - 1, 1);
         } else {
-            std::memcpy(to.octets + at, &face.rx_payload, CELL_OCTETS);
+            std::memcpy(to.octets + at, &ports.rx_payload, CELL_OCTETS);
         }
     }
-    static void copy(bp_nic& face) {
-        std::memcpy(face.to, &face.rx_payload, CELL_OCTETS);
-        face.to = nullptr;
+    static void copy(bp_nic& ports) {
+        std::memcpy(ports.to, &ports.rx_payload, CELL_OCTETS);
+        ports.to = nullptr;
     }
     void use(bool& used) {  // a VC, for the first time
         if (used) return;
         used = true;
-        face_.many |= ++used_ > FEW;
+        ports_.many |= ++used_ > FEW;
     }
-    void cells(bp_nic& face);
+    void cells(bp_nic& ports);
     void look_at_first(uint32_t vc) {
         if (tx_[vc].queue.empty()) sending_[vc].look_at_none();
         else sending_[vc].look_at(tx_[vc].queue.front());
     }
     void look_at_octets(uint32_t vc) {
         RxVc& rx = rx_[vc];
-        receiving_[vc] = {rx.octets.data(), rx.octets.size(), face_.many ? rx.sink.get() : nullptr};
+        receiving_[vc] = {rx.octets.data(), rx.octets.size(), ports_.many ? rx.sink.get() : nullptr};
     }
 
     Pdu pdu(const Sdu& sdu);
@@ -230,10 +230,10 @@ class Nic {
     void received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length, bool congested);
     void answer(const Sink& sink);
 
-    bp_nic& face_;
+    bp_nic& ports_;
     std::vector<Sending> sending_;
     std::vector<Receiving> receiving_;
-    LedgerFeed::Place now() const { return {face_.time_now, node_}; }
+    LedgerFeed::Place now() const { return {ports_.time_now, node_}; }
 
     bool takes_singles_;
     uint32_t used_ = 0;      // VCs that have sent, and that have received

@@ -25,9 +25,9 @@ struct alignas(64) Output {  // where the cells of an output port go, and how ma
     Wire* wire = nullptr;
     Node* to = nullptr;
     uint64_t delay = 0;  // ticks on the wire, after the tick that follows an evaluation or after the end of the cell's sending
-    uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_face::o_end); 0: it does not
+    uint64_t sends = 0;  // all bits: the end of the cell's sending counts (bp_ports::o_end); 0: it does not
     uint32_t to_port = 0;
-    // The next place of a cell. MERGED: to a wire on which it may overtake others. WIRE: to the wire. DIRECT: ahead of time into the face of the next node, if that has no cell (only where
+    // The next place of a cell. MERGED: to a wire on which it may overtake others. WIRE: to the wire. DIRECT: ahead of time into the ports of the next node, if that has no cell (only where
     // the wire has no delay of its own). BYPASS: past a link, if the link allows it. GENERAL: none of these is certain.
     enum Route : uint8_t { WIRE, DIRECT, BYPASS, GENERAL, MERGED } route = GENERAL;
     bool traced = false;
@@ -43,16 +43,16 @@ struct Tap {  // a capture at an input port
     Capture* capture;
 };
 
-// The code of the event loop that steps a node (Loop::classify_outputs). It stands in the node's face as `kind`.
+// The code of the event loop that steps a node (Loop::classify_outputs). It stands in the node's ports as `kind`.
 struct StepKind {
     // PLAIN and NIC: the loop handles only the cell that arrives and the cell that leaves. SONET: the ledger sees both cells, too.
     // SLOW_PATH: a link, or a node with captures, virtual paths, monitors or a recording.
     enum Kind : uint8_t { PLAIN, NIC, SONET, SLOW_PATH };
-    // A face's time_tick, post_valid, settled and kind as one number.
-    static uint32_t flags(const bp_face& face) {
-        static_assert(offsetof(bp_face, kind) == offsetof(bp_face, time_tick) + 3, "they are beside each other");
+    // The ports' time_tick, post_valid, settled and kind as one number.
+    static uint32_t flags(const bp_ports& ports) {
+        static_assert(offsetof(bp_ports, kind) == offsetof(bp_ports, time_tick) + 3, "they are beside each other");
         uint32_t all;
-        std::memcpy(&all, &face.time_tick, sizeof all);
+        std::memcpy(&all, &ports.time_tick, sizeof all);
         return all;
     }
     // The value of flags() with which a node of this kind takes the fast path: a short clock will do.
@@ -70,11 +70,11 @@ struct Port {
 struct alignas(64) Node {
     static constexpr uint32_t PORTS = 16;
 
-    // The first cell of an input as a key: the tick of its arrival, above the port's number. FACE stands for the cell that is in
-    // the node's face already, and comes after all ports. If another cell arrives in the same tick, the cell stays in the face:
-    // arrive() has CONTENDED in place of FACE, and later() the tick.
+    // The first cell of an input as a key: the tick of its arrival, above the port's number. IN_PORTS stands for the cell that is
+    // in the node's ports already, and comes after all inputs. If another cell arrives in the same tick, the cell stays there:
+    // arrive() has CONTENDED in place of IN_PORTS, and later() the tick.
     static constexpr unsigned PORT_BITS = 5;
-    static constexpr uint32_t FACE = PORTS, CONTENDED = PORTS + 1;
+    static constexpr uint32_t IN_PORTS = PORTS, CONTENDED = PORTS + 1;
     static uint64_t key(uint64_t tick, uint32_t port) { return tick << PORT_BITS | port; }
     static uint32_t port_of(uint64_t key) { return uint32_t(key & ((1u << PORT_BITS) - 1)); }
     static constexpr uint64_t NO_CELL = ~0ull;
@@ -85,20 +85,20 @@ struct alignas(64) Node {
         static Arrival of(uint64_t key) { return {uint64_t(int64_t(key) >> PORT_BITS), port_of(key)}; }
         uint64_t as_key() const { return tick == NO_CELL ? NO_CELL : key(tick, port); }
     };
-    // arrive(): the cell that arrives next, at an input or in the face. later(): while one is in the face, the next at an input.
-    static Arrival arrive(const bp_face& its) { return {its.arrive_tick, its.arrive_port}; }
-    static Arrival later(const bp_face& its) { return {its.later_tick, its.later_port}; }
-    static void arrive(bp_face& its, Arrival first) {
-        its.arrive_tick = first.tick;
-        its.arrive_port = uint8_t(first.port);
+    // arrive(): the cell that arrives next, at an input or in the ports. later(): while one is in the ports, the next at an input.
+    static Arrival arrive(const bp_ports& ports) { return {ports.arrive_tick, ports.arrive_port}; }
+    static Arrival later(const bp_ports& ports) { return {ports.later_tick, ports.later_port}; }
+    static void arrive(bp_ports& ports, Arrival first) {
+        ports.arrive_tick = first.tick;
+        ports.arrive_port = uint8_t(first.port);
     }
-    static void later(bp_face& its, Arrival first) {
-        its.later_tick = first.tick;
-        its.later_port = uint8_t(first.port);
+    static void later(bp_ports& ports, Arrival first) {
+        ports.later_tick = first.tick;
+        ports.later_port = uint8_t(first.port);
     }
-    static bool faces(const bp_face& its) {
-        static_assert(FACE % 2 == 0 && CONTENDED == FACE + 1, "they differ in one bit");
-        return (its.arrive_port | 1) == CONTENDED;
+    static bool has_cell_in_ports(const bp_ports& ports) {
+        static_assert(IN_PORTS % 2 == 0 && CONTENDED == IN_PORTS + 1, "they differ in one bit");
+        return (ports.arrive_port | 1) == CONTENDED;
     }
 
     struct End {
@@ -109,9 +109,9 @@ struct alignas(64) Node {
     static Owner make(const char* path, int index, Inbox& inbox, LedgerFeed& feed);
     Node(const Node&) = delete;
 
-    static Node& of(bp_face& face) { return reinterpret_cast<Node*>(&face)[-1]; }
-    bp_face& face() { return *reinterpret_cast<bp_face*>(this + 1); }
-    const bp_face& face() const { return *reinterpret_cast<const bp_face*>(this + 1); }
+    static Node& of(bp_ports& ports) { return reinterpret_cast<Node*>(&ports)[-1]; }
+    bp_ports& ports() { return *reinterpret_cast<bp_ports*>(this + 1); }
+    const bp_ports& ports() const { return *reinterpret_cast<const bp_ports*>(this + 1); }
 
     Wire& in(uint32_t port) { return before(port).in; }
     Output& out(uint32_t port) { return before(port).out; }
@@ -120,8 +120,8 @@ struct alignas(64) Node {
 
     // Evaluate the model for a tick, whose inputs are set.
     void clock(bool with_cell) {
-        bp_face& its = face();
-        (its.settled && !its.post_valid ? its.clocks->shorter[with_cell] : its.clocks->whole)(&its);
+        bp_ports& ports = this->ports();
+        (ports.settled && !ports.post_valid ? ports.clocks->shorter[with_cell] : ports.clocks->whole)(&ports);
     }
     void quiet();           // evaluate the model without time passing
     void apply_bypassed();  // tell the model of the cells that bypassed it
@@ -129,12 +129,12 @@ struct alignas(64) Node {
     void look_at_room() {
         apply_bypassed();  // against the room that there was
         allows_bypass = link && adjacent && out(0).to && !tapped;
-        out(0).room = out(0).granted = allows_bypass ? face().room : 0;
+        out(0).room = out(0).granted = allows_bypass ? ports().room : 0;
     }
     // Cells that bypassed the link and that the model has not been told of.
     uint32_t bypassed() const { return uint32_t((out(0).granted - out(0).room) / CELL_BITS); }
-    uint64_t evaluations() const { return face().with_cell + face().without_cell; }
-    uint64_t cells_in() const { return face().with_cell + bypassed_before; }
+    uint64_t evaluations() const { return ports().with_cell + ports().without_cell; }
+    uint64_t cells_in() const { return ports().with_cell + bypassed_before; }
     uint64_t cells_out() const {  // the same cells left out
         uint64_t sum = 0;
         for (uint32_t p = 0; p < PORTS; ++p) sum += out(p).cells;
@@ -150,13 +150,13 @@ struct alignas(64) Node {
 
     // The first tick with work of its own or a cell, not before that after the last; NEVER if there is none.
     uint64_t next() const {
-        const bp_face& its = face();
+        const bp_ports& ports = this->ports();
         const uint64_t after = next_free();
-        return its.post_valid ? after : std::max(std::min(its.status_due, its.arrive_tick), after);
+        return ports.post_valid ? after : std::max(std::min(ports.status_due, ports.arrive_tick), after);
     }
-    uint64_t next_free() const { return evaluations() ? face().time_now + 1 : 0; }  // the first tick that it hasn't seen
-    static uint64_t next_unless_posting(const bp_face& its, uint64_t tick) {  // after its evaluation at this tick
-        uint64_t found = std::min(its.status_due, its.arrive_tick);
+    uint64_t next_free() const { return evaluations() ? ports().time_now + 1 : 0; }  // the first tick that it hasn't seen
+    static uint64_t next_unless_posting(const bp_ports& ports, uint64_t tick) {  // after its evaluation at this tick
+        uint64_t found = std::min(ports.status_due, ports.arrive_tick);
         if (__builtin_expect(found <= tick, 0)) {
             found = tick + 1;
             asm volatile("" : "+r"(found));  // a branch
@@ -169,12 +169,12 @@ struct alignas(64) Node {
         };
         static_assert(PORTS == 16, "these are all");
         uint64_t found = of_four(0);
-        if (face().inputs > 4) found = std::min(found, of_four(4));
-        if (face().inputs > 8) found = std::min(found, std::min(of_four(8), of_four(12)));
+        if (ports().inputs > 4) found = std::min(found, of_four(4));
+        if (ports().inputs > 8) found = std::min(found, std::min(of_four(8), of_four(12)));
         return found;
     }
 
-    uint64_t first[PORTS];  // of the inputs: see key(); those with a wire are below face().inputs
+    uint64_t first[PORTS];  // of the inputs: see key(); those with a wire are below ports().inputs
     uint8_t turn = 0;       // the first of them to be asked, if cells came at once
 
     static constexpr uint64_t CELL_BITS = 424;  // with its HEC
@@ -210,10 +210,10 @@ struct alignas(64) Node {
     Library library_{nullptr, nullptr};
     const bp_model& model_;
 };
-static_assert(offsetof(bp_face, i_hec_error) - offsetof(bp_face, i_payload) == offsetof(CellInFlight, hec_error) &&
-                  offsetof(bp_face, o_hec_error) - offsetof(bp_face, o_payload) == offsetof(CellInFlight, hec_error) &&
-                  offsetof(bp_face, i_header) - offsetof(bp_face, i_payload) == offsetof(CellInFlight, header) &&
-                  offsetof(bp_face, o_header) - offsetof(bp_face, o_payload) == offsetof(CellInFlight, header),
-              "a cell is the same in a face and on a wire");
+static_assert(offsetof(bp_ports, i_hec_error) - offsetof(bp_ports, i_payload) == offsetof(CellInFlight, hec_error) &&
+                  offsetof(bp_ports, o_hec_error) - offsetof(bp_ports, o_payload) == offsetof(CellInFlight, hec_error) &&
+                  offsetof(bp_ports, i_header) - offsetof(bp_ports, i_payload) == offsetof(CellInFlight, header) &&
+                  offsetof(bp_ports, o_header) - offsetof(bp_ports, o_payload) == offsetof(CellInFlight, header),
+              "a cell is the same in the ports and on a wire");
 
 }  // namespace bp

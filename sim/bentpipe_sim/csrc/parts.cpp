@@ -92,8 +92,8 @@ const char* Parts::rule() const {
     for (const auto& part : parts_)
         for (uint32_t k : part->nodes)
             for (const Tap& tap : loop.nodes_[k]->taps) {
-                for (const auto& [capture, its] : taps)
-                    if (capture == tap.capture && its != part.get()) return "a capture has both ends of a line that is cut";
+                for (const auto& [capture, owner] : taps)
+                    if (capture == tap.capture && owner != part.get()) return "a capture has both ends of a line that is cut";
                 taps.push_back({tap.capture, part.get()});
             }
     return "";
@@ -145,7 +145,7 @@ void Parts::split() {
     EventQueue& queue = whole_.queue_;
     for (auto& part : parts_) {
         std::vector<uint64_t> due;
-        for (uint32_t k : part->nodes) due.push_back(std::min(queue.due(whole_.nodes_[k]->face().ticket), NEVER));
+        for (uint32_t k : part->nodes) due.push_back(std::min(queue.due(whole_.nodes_[k]->ports().ticket), NEVER));
         part->loop.crc_ = whole_.crc_;
         part->loop.inbox.clear();
         part->loop.feed.keep_log(true);
@@ -164,7 +164,7 @@ void Parts::join() {
         if (!part->loop.inbox.events().empty()) throw std::logic_error("an event in a part of a network without hosts");
         part->loop.undeliver_all();
         part->loop.feed.keep_log(false);
-        for (uint32_t k : part->nodes) due[k] = std::min(part->loop.queue_.due(whole_.nodes_[k]->face().ticket), NEVER);
+        for (uint32_t k : part->nodes) due[k] = std::min(part->loop.queue_.due(whole_.nodes_[k]->ports().ticket), NEVER);
     }
     for (auto& channel : channels_) channel->output->wire = &channel->to->in(channel->port);
     whole_.begin(due, whole_.now_);

@@ -66,13 +66,13 @@ inline void pattern_fill_cell(uint8_t* to, uint64_t base, uint64_t offset) {
 
 inline bool pattern_equal_cell(const uint8_t* data, uint64_t base, uint64_t offset) {
     uint64_t word = base + (offset >> 3) * GOLDEN, differ = 0;
-    const uint64_t its = ~uint64_t(0) << 8 * (offset & 7);  // of the first word; the last one has the others
+    const uint64_t first_mask = ~uint64_t(0) << 8 * (offset & 7);  // of the first word; the last one has the others
     data -= offset & 7;
 #pragma GCC unroll 7
     for (unsigned k = 0; k < 7; ++k, word += GOLDEN) {
         uint64_t there;
         std::memcpy(&there, data + 8 * k, 8);
-        differ |= (there ^ word) & (k == 0 ? its : k == 6 ? ~its : ~uint64_t(0));
+        differ |= (there ^ word) & (k == 0 ? first_mask : k == 6 ? ~first_mask : ~uint64_t(0));
     }
     return differ == 0;
 }

@@ -55,7 +55,7 @@ void RunAhead::send(const uint8_t* post) {
 void RunAhead::send_at(uint64_t tick, const uint8_t* post) {
     Later given{tick, {post, post + Loop::octets_of(post)}};
     const std::lock_guard<std::mutex> held(lock_);
-    const auto after = [](uint64_t its, const Later& other) { return its < other.tick; };
+    const auto after = [](uint64_t tick, const Later& other) { return tick < other.tick; };
     later_.insert(std::upper_bound(later_.begin(), later_.end(), tick, after), std::move(given));
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..border import Port, face
+from ..border import Port, port_struct
 from .cpp import Text, number
 from .design import Design, Memory, Register, design, topological
 from .graph import Bits, constant
@@ -211,7 +211,7 @@ class _Node:
 
     def members(self) -> list[str]:
         """Return the declarations of ports, registers and memories, the small ones first."""
-        base, inherited = face([port.name for port in self.ports])
+        base, inherited = port_struct([port.name for port in self.ports])
         found = [f"{stored_type(port.width)} {port.name}{{}};" for port in self.ports if port.name not in inherited]
         of_ports = {port.name for port in self.ports}
         own = ordered((each for each in self.names if self.names[each] not in of_ports), self.heat)
@@ -265,7 +265,7 @@ class _Node:
 def _head(name: str, cold: str = "") -> str:
     """Return the head of a function; the event loop calls some of them directly."""
     if name in ENTRIES:
-        return f"[[{cold}gnu::noinline]] static void {name}(void* its) {{\n    Node& s = *static_cast<Node*>(its);"
+        return f"[[{cold}gnu::noinline]] static void {name}(void* node) {{\n    Node& s = *static_cast<Node*>(node);"
     return f"[[{cold}gnu::noinline]] static void {name}(Node& s) {{"
 
 
