@@ -46,7 +46,7 @@ test-netlist: $(VENV)/.test $(VENV)/.synth ## interface, switch, link and bridge
 	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/netlist $(ARGS)
 
-test-browser: $(VENV)/.test $(VENV)/.browser ## reports and the live page in a real browser, Debian's chromium
+test-browser: $(VENV)/.test $(VENV)/.browser $(VENV)/.docs ## reports, live pages and the documentation in a real browser; no barriers by axe-core; Debian's chromium
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }
 	$(BIN)/python -m pytest tb/browser $(ARGS)
 

@@ -24,6 +24,9 @@ exclude_patterns = ["_generated"]
 html_theme = "furo"
 html_title = f"bentpipe {release}"
 html_static_path = ["_static"]
+html_css_files = ["docs.css"]
+html_js_files = ["scrolling.js"]
+templates_path = ["_templates"]
 
 
 def setup(app):

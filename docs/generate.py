@@ -126,7 +126,9 @@ def _page(name: str, about: dict[str, Any]) -> str:
     """Return the page of an experiment: that of its paper, of comparisons with theory, or of our own studies."""
     if about.get("paper"):
         return PAPERS[about["paper"]]
-    return "theory" if name.startswith(("theory-", "rare-")) else "studies"
+    if name.startswith(("theory-", "rare-")):
+        return "theory"
+    return "traffic" if name.startswith(("netspec-", "phase-", "upc-")) else "studies"
 
 
 NETWORKS = {
@@ -187,8 +189,8 @@ def experiments() -> dict[str, str]:
 
     from bentpipe.experiment.document.catalogue import catalogue, networks, read_extended
 
-    pages: dict[str, list[str]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
-    rows: dict[str, list[tuple[str, ...]]] = {name: [] for name in (*PAPERS.values(), "theory", "studies")}
+    pages: dict[str, list[str]] = {name: [] for name in (*PAPERS.values(), "theory", "studies", "traffic")}
+    rows: dict[str, list[tuple[str, ...]]] = {name: [] for name in (*PAPERS.values(), "theory", "studies", "traffic")}
     pictures = figures.known()
     for name, path in catalogue().items():
         about = read_extended(path)[0]["experiment"]
@@ -255,7 +257,11 @@ def write_all(folder: Path) -> None:
     (folder / "errors.md").write_text(messages.errors())
     (folder / "registers.md").write_text(words.registers())
     (folder / "applications.md").write_text(words.applications())
-    for page in (keys.tables, keys.profiles, keys.series, keys.metrics, keys.losses, keys.columns):
+    tables = keys.tables().split("\n### ")
+    for name, network in (("tables", False), ("tables-network", True)):
+        own = [each for each in tables if each.removeprefix("### ").startswith("`[network") == network]
+        (folder / f"{name}.md").write_text("\n".join(f"### {each.removeprefix('### ')}" for each in own))
+    for page in (keys.profiles, keys.series, keys.metrics, keys.losses, keys.columns):
         (folder / f"{page.__name__}.md").write_text(page())
     for name, text in words.netspec().items():
         (folder / f"netspec-{name}.md").write_text(text)

@@ -59,7 +59,7 @@ def run_page(text: str, figures: Path, name: str) -> str:
             count += 1
             file = figures / f"{name}-{count}.svg"
             figure.savefig(file, metadata={"Date": None})
-            parts.append(f"![Figure {count}]({figures.name}/{file.name})")
+            parts.append(f"![{_in_words(figure)}]({figures.name}/{file.name})")
         return "\n\n".join(parts) + "\n"
 
     before = Path.cwd()
@@ -69,6 +69,15 @@ def run_page(text: str, figures: Path, name: str) -> str:
             return _BLOCK.sub(shown, text)
         finally:
             os.chdir(before)
+
+
+def _in_words(figure: Any) -> str:
+    """Return a text for those who do not see a figure: titles of its panels, what is drawn over what."""
+    panels = [
+        f"{axes.get_title()}: {axes.get_ylabel() or 'values'} over {axes.get_xlabel() or 'cases'}".removeprefix(": ")
+        for axes in figure.axes
+    ]
+    return "; ".join(panels)
 
 
 def _run(code: str, known: dict[str, Any]) -> tuple[str, list[Any]]:

@@ -18,12 +18,14 @@ _CONTRAST = """() => {
             .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
-    const behind = element => {
-        for (let at = element; at; at = at.parentElement) {
-            const colour = getComputedStyle(at).backgroundColor;
-            if (!/, 0\\)$|transparent/.test(colour)) return colour;
-        }
-        return "rgb(255, 255, 255)";
+    const parts = colour => { const [r, g, b, a = 1] = colour.match(/[0-9.]+/g).map(Number); return [[r, g, b], a]; };
+    const behind = element => { // backgrounds that let others through are laid over them
+        const layers = [];
+        for (let at = element; at && !layers.some(([, a]) => a === 1); at = at.parentElement)
+            layers.push(parts(getComputedStyle(at).backgroundColor));
+        const over = (below, [above, a]) => above.map((v, k) => a * v + (1 - a) * below[k]);
+        const sum = layers.reduceRight(over, [255, 255, 255]);
+        return `rgb(${sum.join(", ")})`;
     };
     const found = [];
     for (const element of document.querySelectorAll("main *, header *, article *, aside *, footer *")) {

@@ -52,7 +52,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="begin no further run when the runs have taken this much processor time, for example '90 min' or '6 h'; "
         "'0 s' only makes the page",
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page here instead, its charts beside it")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the first page here instead, other pages and charts beside it"
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--workers",
@@ -101,8 +103,8 @@ def _tell(
     options: Options,
     left: list[str],
 ) -> int:
-    """Write charts and page, and print the table."""
-    from bentpipe.explain.page import COLUMNS, page, rows, summary_text
+    """Write charts and pages, and print the table."""
+    from bentpipe.explain.page import COLUMNS, pages, rows, summary_text
     from bentpipe.explain.run import found_so_far
     from bentpipe.explain.testbeds import fitted, ranked
     from bentpipe.plots.ranges import write_ranges
@@ -117,7 +119,8 @@ def _tell(
     for each in found:
         if each["figures"]:
             write_ranges(folder, each["id"], each["figures"])
-    path.write_text(page(found, left, pictures, joint, rankings), encoding="utf-8")
+    for name, text in pages(found, left, pictures, joint, rankings, stem=path.stem).items():
+        path.with_name(name).write_text(text, encoding="utf-8")
     if given.json:
         return print_json({"experiments": found, "testbeds": joint, "rankings": rankings, "left_out": left})
     out = console()

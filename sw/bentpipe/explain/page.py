@@ -1,4 +1,4 @@
-"""Page of the explained experiments: a table of all figures, and the parameters and charts of each experiment."""
+"""Pages of the explained experiments: a table of all figures; parameters and charts of each experiment, by group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from bentpipe.results.tables import figure_text
 
-__all__ = ["COLUMNS", "page", "rows", "summary_text"]
+__all__ = ["COLUMNS", "pages", "rows", "summary_text"]
 
 COLUMNS = ("experiment", "figure", "unit", "measured", "predicted", "as it is", "range", "of", "verdict", "strongest")
 
@@ -67,14 +67,24 @@ def summary_text(found: Sequence[Mapping[str, Any]]) -> str:
     return text + (f" {others} more have no whole run yet and are not judged." if others else "")
 
 
-def page(
+_GROUPS = {"acts": "ACTS", "others": "other networks"}
+"""Groups of experiments that have a page each, by the end of its name."""
+
+
+def _group(experiment: str) -> str:
+    return "acts" if experiment.startswith("acts-") else "others"
+
+
+def pages(
     found: Sequence[Mapping[str, Any]],
     left: Sequence[str],
     pictures: str,
     beds: Sequence[Mapping[str, Any]] = (),
     rankings: Sequence[Mapping[str, Any]] = (),
-) -> str:
-    """Return the page in Markdown.
+    *,
+    stem: str = "explained",
+) -> dict[str, str]:
+    """Return the pages in Markdown by the name of their file: the table of all figures first, then each group.
 
     Parameters
     ----------
@@ -83,9 +93,11 @@ def page(
     left : Sequence[str]
         Experiments and runs that were left out, and why.
     pictures : str
-        Where the charts lie, from the page.
+        Where the charts lie, from the pages.
     beds, rankings : Sequence[Mapping]
         As for :func:`~bentpipe.explain.testbeds.fitted` and :func:`~bentpipe.explain.testbeds.ranked`.
+    stem : str
+        Name of the first page's file, without its suffix.
     """
     runs, whole = (sum(each[key] for each in found) for key in ("runs", "whole_runs"))
     minutes = sum(each["cpu_s"] for each in found) / 60
@@ -103,12 +115,32 @@ def page(
         *(line for bed in beds for line in _bed(bed)),
         *_rankings(rankings),
     ]
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for each in found:
-        parts += _experiment(each, pictures) if each["runs"] else []
+        if each["runs"]:
+            groups.setdefault(_group(each["id"]), []).append(each)
+    parts += _experiments(groups, stem)
     left = [*left, *(f"{each['id']}: no run within the budget" for each in found if not each["runs"])]
     if left:
         parts += ["## Left out", "", *(f"- {text}" for text in left), ""]
-    return "\n".join([*parts, "Next: [published figures and ours](published.md).", ""])
+    whole = {f"{stem}.md": "\n".join([*parts, "Next: [published figures and ours](published.md).", ""])}
+    for name, own in groups.items():
+        head = [f"# Ranges: {_GROUPS[name]}", "", f"Open parameters and charts of [the ranges]({stem}.md).", ""]
+        lines = [line for each in own for line in _experiment(each, pictures)]
+        whole[f"{stem}-{name}.md"] = "\n".join([*head, *lines, f"Next: [ranges of published figures]({stem}.md).", ""])
+    return whole
+
+
+def _experiments(groups: Mapping[str, Sequence[Mapping[str, Any]]], stem: str) -> list[str]:
+    """Return the list of experiments with links to their sections, and the anchors that the sections had here."""
+    if not groups:
+        return []
+    rows = [
+        (f'<span id="{each["id"]}"></span>[{each["id"]}]({stem}-{name}.md#{each["id"]})', each["title"])
+        for name, own in groups.items()
+        for each in own
+    ]
+    return ["## Experiments", "", *_table(("open parameters and chart", "subject"), rows), ""]
 
 
 def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:

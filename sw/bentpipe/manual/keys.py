@@ -122,7 +122,9 @@ def tables() -> str:
         ]
         parts.append(table(("key", "is", "default", "meaning"), rows))
         if common is not None:
-            parts.append("And the keys of `[hosts]`.\n" if model is HostTable else "And [the settings of TCP](#tcp).\n")
+            parts.append(
+                "And the keys of `[hosts]`.\n" if model is HostTable else "And [the settings of TCP](tcp.md).\n"
+            )
     return "\n".join(parts)
 
 

@@ -12,7 +12,7 @@ from bentpipe.experiment.load import load
 from bentpipe.explain import testbeds
 from bentpipe.explain.judge import Point, effects, explained, strongest
 from bentpipe.explain.measure import Budget, Runner
-from bentpipe.explain.page import page, rows
+from bentpipe.explain.page import pages, rows
 from bentpipe.explain.plan import Figure, Parameter, shared_data, study
 from bentpipe.explain.run import points
 from bentpipe.explain.store import Record, Store
@@ -217,7 +217,9 @@ def test_page_and_chart(tmp_path):
         "missing": {"samples": [2, 3]},
         "versions": ["v"],
     }
-    text = page([each], ["f: has no open parameters"], "charts/")
+    whole = pages([each], ["f: has no open parameters"], "charts/")
+    assert [*whole] == ["explained.md", "explained-others.md"] and "(explained-others.md#e)" in whole["explained.md"]
+    text = "".join(whole.values())
     assert rows([each])[0][5:] == ["8.000", "8.000 to 11.000", "3 whole runs", "only with b = 2", "b, a"]
     assert "1 of 1 figures are inside" in text and "(charts/e.svg)" in text and "- f: has no open parameters" in text
     assert (
