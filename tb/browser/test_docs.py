@@ -28,7 +28,7 @@ _WITHOUT_TEXT = """() => [...document.querySelectorAll("article img:not(.toggler
 
 @pytest.fixture(scope="module")
 def found(chromium, docs):
-    """What is wrong with all pages at 1400 pixels, by kind; each page is opened once."""
+    """Return the faults of all pages at 1400 pixels, by kind; each page is opened once."""
     wrong = {"barriers": [], "long": [], "pictures": []}
     context = chromium.new_context(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
