@@ -176,7 +176,7 @@ class Ticks:
         self._start: tuple[int, int, int] = (0, 0, 0)
         self._tail: int | None = None  # of a cell whose header came in a tick's second clock
         names = [name for name in VERDICT if name in self.ports]
-        self._told = self.ports["report_valid" if "report_valid" in names else "drop"].get if names else lambda: 0
+        self._told = self.ports["report_valid" if "report_valid" in self.ports else "drop"].get if names else lambda: 0
         self._verdict = [self.ports[name].get for name in names]
         # What a narrow node has in every clock, without a call and a look-up for each
         self._drives = [self.ports[name].cell for name in ("time_tick", "i_valid", "i_soc", "i_word") if not self.wide]

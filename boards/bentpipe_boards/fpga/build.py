@@ -104,16 +104,14 @@ class Builder:
         given_up = folder / "given-up.json"
         if given_up.exists() and (kept := json.loads(given_up.read_text()))["build"] == placed:
             raise GivenUpError(f"{kept['why']}, found before")
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        steps["place"] = self._place(seed, folder)
+        steps["place"] = self._placement(seed, folder, placed)
         try:
             steps["route"] = self._route(seed, folder)
         except GivenUpError as error:
             whole(given_up, json.dumps({"build": placed, "why": str(error)}))
+            (folder / _PLACED).unlink()
             raise
-        finally:
-            (folder / _PLACED).unlink(missing_ok=True)
+        (folder / _PLACED).unlink()
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
         clock, achieved_mhz, line_mhz = self._clocks(report)
@@ -188,6 +186,22 @@ class Builder:
             *_METHODS, "--seed", str(seed), "--timing-allow-fail",
             "--freq", f"{self.clock_hz / 1e6:g}",  # a placement that is read again has lost what the PLL makes
         ]  # fmt: skip
+
+    def _placement(self, seed: int, folder: Path, build: str) -> Spent:
+        """Place the design, unless a build that was interrupted has done so; return the cost."""
+        known = folder / "place.json"
+        if (
+            known.exists()
+            and (folder / _PLACED).exists()
+            and (found := json.loads(known.read_text()))["build"] == build
+        ):
+            self.progress(f"place, seed {seed}: up to date")
+            return Spent(**found["spent"])
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        spent = self._place(seed, folder)
+        whole(known, json.dumps({"build": build, "spent": asdict(spent)}))
+        return spent
 
     def _place(self, seed: int, folder: Path) -> Spent:
         # Paths within the folder: YoWASP finds no others

@@ -27,7 +27,7 @@ which settings the authors had.
 | not judged | only runs so far whose rate is not that of a whole run |
 
 "As it is" is the entry with its own settings. The range is of all runs of full length, also those of the testbed.
-Full length is a whole run, or a shortened one if its rate is steady by then; each experiment below states it.
+Full length is a whole run, or a shortened one if its rate is steady by then; each experiment's section states it.
 Withheld figures take no part. With one seed, an effect may also be chance: the first losses decide much of a short run.
 """
 
@@ -108,7 +108,7 @@ def pages(
         "",
         "<!-- ranges: begin -->",
         "",
-        *_table(COLUMNS, rows(found)),
+        *_table(COLUMNS, [[cell.replace("*", r"\*") for cell in row] for row in rows(found)]),  # keys may have stars
         "",
         "<!-- ranges: end -->",
         "",

@@ -319,8 +319,25 @@ def test_a_placement_is_routed_again_with_other_random_numbers(tmp_path, tools):
     assert "route, seed 1: nextpnr-ecp5: no way" in lines
     assert list(Manifest.read(manifest_of(bitstream)).steps) == ["map", "place", "route", "pack"]
     assert sorted(path.name for path in bitstream.parent.iterdir()) == [
-        "bentpipe-ulx3s-85f.bit", "bentpipe-ulx3s-85f.json", "report.json",
+        "bentpipe-ulx3s-85f.bit", "bentpipe-ulx3s-85f.json", "place.json", "report.json",
     ], "placements are large"  # fmt: skip
+
+
+def test_a_build_that_is_interrupted_while_it_routes_keeps_its_placement(tmp_path, tools):
+    def interrupted():
+        if tools.ran[-1] == "route":
+            raise KeyboardInterrupt
+
+    tools.wait = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        _builder(tmp_path).build(1)
+    tools.wait = lambda: None
+    bitstream = _builder(tmp_path).build(1)
+    assert tools.ran == ["yosys", "place", "route", "route", "ecppack"]
+    assert Manifest.read(manifest_of(bitstream)).steps["place"] == {"seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 1}
+    (tmp_path / "seed-1/bentpipe-ulx3s-85f.json").unlink()
+    _builder(tmp_path).build(1)
+    assert tools.ran[5:] == ["place", "route", "ecppack"], "no placement is left of a build that is done"
 
 
 def test_a_router_that_gains_nothing_any_more_is_ended(tmp_path):
