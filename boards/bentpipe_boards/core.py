@@ -1,6 +1,6 @@
 """A network on a board: nodes, wires between them, a patch panel, host ports, stepped time, all behind one bus."""
 
-from amaranth.hdl import Array, Cat, Const, Module, ResetInserter, Signal
+from amaranth.hdl import Array, Cat, Const, DomainRenamer, Module, ResetInserter, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -78,6 +78,10 @@ class Core(wiring.Component):
         Times of the board's SDRAM, if the plan has wires in it.
     pin_clocks : int
         As for :class:`~bentpipe_boards.sdram.SdramFifos`.
+    parts_domain : str
+        Clock domain of the nodes, the wires and the registers between them. On a device it has the clock of ``sync``
+        and no reset: each part has one of its own, which follows that of ``sync`` as it follows the register
+        ``reset``. Two resets of one flip-flop would meet in a look-up table, at the end of the longest path.
 
     Members
     -------
@@ -89,8 +93,8 @@ class Core(wiring.Component):
         Pins of the memory chip, if the plan has wires in the SDRAM.
     """
 
-    def __init__(self, plan, memory=None, pin_clocks=0):
-        self.plan, self._memory, self._pin_clocks = plan, memory, pin_clocks
+    def __init__(self, plan, memory=None, pin_clocks=0, *, parts_domain="sync"):
+        self.plan, self._memory, self._pin_clocks, self._parts_domain = plan, memory, pin_clocks, parts_domain
         self.registers = board_registers(plan)
         members = {"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)}
         if plan.sdram:
@@ -103,13 +107,13 @@ class Core(wiring.Component):
         csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
         parts = 2 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
-        resets = Signal(range(_RESET + parts + 1))
+        resets = Signal(range(_RESET + parts + 1), init=_RESET + parts)
         with m.If(resets != 0):
             m.d.sync += resets.eq(resets - 1)
         with csr.written("reset"):
             m.d.sync += resets.eq(_RESET + parts)
-        self._last_reset = Signal(reset_less=True)
-        m.d.sync += self._last_reset.eq(resets > parts)
+        self._last_reset = Signal(reset_less=True, init=1)
+        m.d[self._parts_domain] += self._last_reset.eq(resets > parts)
 
         ticks = self._ticks = Ticks()
         m.submodules.ticks = self._resettable(m, ticks)
@@ -128,8 +132,8 @@ class Core(wiring.Component):
             m.submodules[f"{shape.kind}{k}"] = self._resettable(m, node)
             # Two clocks behind the wires, whose words come to it through two registers
             tick, now = Signal(name=f"tick{k}"), Signal(TIME_BITS, name=f"now{k}")
-            m.d.sync += [tick.eq(times[k].near_tick), now.eq(times[k].near_now)]
-            m.d.sync += [node.time.tick.eq(tick), node.time.now.eq(now)]
+            m.d[self._parts_domain] += [tick.eq(times[k].near_tick), now.eq(times[k].near_now)]
+            m.d[self._parts_domain] += [node.time.tick.eq(tick), node.time.now.eq(now)]
             windows[1 + k] = node.csr
             if shape.kind == "nic":
                 host = hosts[k] = HostPort(node, plan)
@@ -145,7 +149,7 @@ class Core(wiring.Component):
         csr.status("dropped", self.dropped)
 
         event, idle, still = Signal(), Signal(), Signal(len(nodes))
-        m.d.sync += [
+        m.d[self._parts_domain] += [
             event.eq(Cat(host.event for host in hosts.values()).any()),
             still.eq(Cat(node.status.idle for node in nodes)),
             idle.eq(still.all() & ~Cat(host.waits for host in hosts.values()).any() & (resets == 0)),
@@ -153,8 +157,8 @@ class Core(wiring.Component):
         dues = []
         for k, node in enumerate(nodes):  # a node's own is the end of a long path
             dues.append(Signal(TIME_BITS, name=f"due{k}"))
-            m.d.sync += dues[k].eq(node.status.due)
-        due = _first(m, [*dues, *(wire.due for wire in wires)])
+            m.d[self._parts_domain] += dues[k].eq(node.status.due)
+        due = _first(m, [*dues, *(wire.due for wire in wires)], self._parts_domain)
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
         csr.status("state", Cat(ticks.run.running, event, idle))
 
@@ -175,12 +179,12 @@ class Core(wiring.Component):
         """Return a part with a reset of its own, a clock later than that of the part before.
 
         One signal for all would drive some ten thousand flip-flops, across the whole device. Synthesis would merge
-        equal registers, but it does not merge a chain.
+        equal registers, but it does not merge a chain. All are in reset from the device's configuration on.
         """
-        reset = Signal(reset_less=True, name="part_reset")
-        m.d.sync += reset.eq(self._last_reset)
+        reset = Signal(reset_less=True, init=1, name="part_reset")
+        m.d[self._parts_domain] += reset.eq(self._last_reset)
         self._last_reset = reset
-        return ResetInserter(reset)(part)
+        return DomainRenamer(self._parts_domain)(ResetInserter(reset)(part))
 
     def _near_time(self, m, k):
         time = _NearTime()
@@ -196,7 +200,7 @@ class Core(wiring.Component):
 
         def read(index):
             word = Signal(32, name=f"{name}_word")
-            m.d.sync += word.eq(Array(values)[index] if values else 0)
+            m.d[self._parts_domain] += word.eq(Array(values)[index] if values else 0)
             return word
 
         csr.read_table(name, read)
@@ -207,7 +211,7 @@ class Core(wiring.Component):
         for k, (shape, node, time) in enumerate(zip(self.plan.nodes, nodes, times, strict=True)):
             ports, given = ports_of(shape), node.o.signature.create(path=(f"out{k}",))
             end = Signal(TIME_BITS, name=f"end{k}")
-            m.d.sync += [
+            m.d[self._parts_domain] += [
                 *(getattr(given, name).eq(getattr(node.o, name)) for name in node.o.signature.members),
                 end.eq(node.o_end if hasattr(node, "o_end") else 0),
             ]
@@ -215,7 +219,7 @@ class Core(wiring.Component):
             if ports > 1:
                 held = Signal.like(port, name=f"held{k}")
                 with m.If(given.valid & given.soc):
-                    m.d.sync += held.eq(given.port)
+                    m.d[self._parts_domain] += held.eq(given.port)
                     m.d.comb += port.eq(given.port)
                 with m.Else():
                     m.d.comb += port.eq(held)
@@ -248,7 +252,7 @@ class Core(wiring.Component):
             wiring.connect(m, wires[face].fifo, fifos.fifo[k])
         wiring.connect(m, wiring.flipped(self.chip), fifos.chip)
         holds = Signal()
-        m.d.sync += holds.eq(Cat(wires[face].holds for face in faces).any())
+        m.d[self._parts_domain] += holds.eq(Cat(wires[face].holds for face in faces).any())
         m.d.comb += self._ticks.holds.eq(holds)
 
     def _inputs(self, m, nodes, times, wires, csr):
@@ -264,7 +268,7 @@ class Core(wiring.Component):
             leads = patch[base : base + ports]
             inputs = Inputs(ports=ports)
             m.submodules[f"inputs{k}"] = self._resettable(m, inputs)
-            m.d.sync += [
+            m.d[self._parts_domain] += [
                 inputs.offers.eq(Cat(of(number, "offers") for number in leads)),
                 inputs.more.eq(Cat(of(number, "more") for number in leads)),
                 inputs.stamps.eq(Cat(of(number, "stamp") for number in leads)),
@@ -274,12 +278,15 @@ class Core(wiring.Component):
                 Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8))
             )
             port = Signal(range(ports), name=f"port{k}")
-            m.d.sync += [takes.eq(inputs.takes), number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0])]
+            m.d[self._parts_domain] += [
+                takes.eq(inputs.takes),
+                number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0]),
+            ]
             with m.If(time.near_tick):
-                m.d.sync += [source.eq(number), port.eq(inputs.port)]
+                m.d[self._parts_domain] += [source.eq(number), port.eq(inputs.port)]
             for face, these in enumerate(taken):
                 these.append(takes & (number == face + 1))
-            m.d.sync += [
+            m.d[self._parts_domain] += [
                 node.i.valid.eq(_of(source, wires, "valid")),
                 node.i.soc.eq(_of(source, wires, "soc")),
                 node.i.word.eq(_of(source, wires, "word")),
@@ -287,16 +294,16 @@ class Core(wiring.Component):
                 node.i.port.eq(port),
             ]
         for wire, these in zip(wires, taken, strict=True):
-            m.d.sync += wire.take.eq(Cat(these).any())
+            m.d[self._parts_domain] += wire.take.eq(Cat(these).any())
 
     def _bus(self, m, windows):
         """Connect the bus to all windows: with a register before all of them, one before each, and one after them."""
         bus = self.bus
         addr, w_data, w_en, r_en = Signal(len(bus.addr)), Signal(32), Signal(), Signal()
-        m.d.sync += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
+        m.d[self._parts_domain] += [addr.eq(bus.addr), w_data.eq(bus.w_data), w_en.eq(bus.w_en), r_en.eq(bus.r_en)]
         window, asked = addr[WINDOW_BITS:], Signal(8)
         with m.If(r_en):
-            m.d.sync += asked.eq(window)
+            m.d[self._parts_domain] += asked.eq(window)
         buses = {}
         for k, each in windows.items():
             near = _NearBus()
@@ -313,9 +320,9 @@ class Core(wiring.Component):
         with m.Switch(asked):
             for k, each in buses.items():
                 with m.Case(k):
-                    m.d.sync += bus.r_data.eq(each.r_data)
+                    m.d[self._parts_domain] += bus.r_data.eq(each.r_data)
             with m.Default():
-                m.d.sync += bus.r_data.eq(0)
+                m.d[self._parts_domain] += bus.r_data.eq(0)
 
 
 def _of(number, wires, name):
@@ -323,17 +330,17 @@ def _of(number, wires, name):
     return Array([Const(0, 1), *(getattr(wire.o, name) for wire in wires)])[number]
 
 
-def _first(m, dues):
+def _first(m, dues, domain):
     """Return the earliest of due ticks, some clocks later: a tree of registers."""
     while len(dues) > 1:
         above = []
         for k in range(0, len(dues) - 1, 2):
             first = Signal(TIME_BITS, name="first_due")
-            m.d.sync += first.eq(earlier(dues[k], dues[k + 1]))
+            m.d[domain] += first.eq(earlier(dues[k], dues[k + 1]))
             above.append(first)
         if len(dues) % 2:
             last = Signal(TIME_BITS, name="last_due")
-            m.d.sync += last.eq(dues[-1])
+            m.d[domain] += last.eq(dues[-1])
             above.append(last)
         dues = above
     return dues[0]

@@ -34,12 +34,13 @@ class OctetTop(wiring.Component):
         Of :class:`~bentpipe_boards.uartbone.UartBone`.
     memory : SdramTimes or None
     pin_clocks : int
+    parts_domain : str
         As for :class:`~bentpipe_boards.core.Core`.
     """
 
-    def __init__(self, plan, pause=1 << 16, memory=None, pin_clocks=0):
+    def __init__(self, plan, pause=1 << 16, memory=None, pin_clocks=0, *, parts_domain="sync"):
         self.plan, self._pause = plan, pause
-        self._core = Core(plan, memory, pin_clocks)
+        self._core = Core(plan, memory, pin_clocks, parts_domain=parts_domain)
         members = {
             "rx": In(8),
             "rx_valid": In(1),

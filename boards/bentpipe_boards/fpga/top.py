@@ -71,6 +71,8 @@ class SerialTop(wiring.Component):
     plan : Plan
     clock_hz, baud : int
     ethernet : bool
+    parts_domain : str
+        As for :class:`~bentpipe_boards.core.Core`.
 
     Members
     -------
@@ -83,8 +85,11 @@ class SerialTop(wiring.Component):
         Datagrams, with Ethernet.
     """
 
-    def __init__(self, plan: Plan, clock_hz: int, baud: int = BAUD, *, ethernet: bool = False):
+    def __init__(
+        self, plan: Plan, clock_hz: int, baud: int = BAUD, *, ethernet: bool = False, parts_domain: str = "sync"
+    ):
         self.plan, self.clock_hz, self.baud, self._ethernet = plan, clock_hz, baud, ethernet
+        self._parts_domain = parts_domain
         members = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
         if plan.sdram:
             members["chip"] = Out(SdramSignature())
@@ -105,6 +110,7 @@ class SerialTop(wiring.Component):
             pause=round(self.clock_hz * _PAUSE_S),
             memory=SdramTimes(self.clock_hz) if self.plan.sdram else None,
             pin_clocks=PIN_CLOCKS,
+            parts_domain=self._parts_domain,
         )
         if self.plan.sdram:
             wiring.connect(m, wiring.flipped(self.chip), octets.chip)
@@ -193,7 +199,12 @@ class FpgaTop(Elaboratable):
         m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
         m.submodules.pll = pll = Pll(self.dividers)
         m.domains.sync = ClockDomain()
-        m.d.comb += [pll.reference.eq(oscillator.i), ClockSignal("sync").eq(pll.output)]
+        m.domains.parts = ClockDomain(reset_less=True)
+        m.d.comb += [
+            pll.reference.eq(oscillator.i),
+            ClockSignal("sync").eq(pll.output),
+            ClockSignal("parts").eq(pll.output),
+        ]
         if self.plan.sdram:
             m.domains.chip = ClockDomain(reset_less=True)
             m.d.comb += ClockSignal("chip").eq(pll.early)
@@ -202,7 +213,9 @@ class FpgaTop(Elaboratable):
         line = platform.request("uart", 0, dir="-")
         m.submodules.rx = rx = io.Buffer("i", line.rx)
         m.submodules.tx = tx = io.Buffer("o", line.tx)
-        m.submodules.serial = serial = SerialTop(self.plan, self.clock_hz, ethernet=self._ethernet)
+        m.submodules.serial = serial = SerialTop(
+            self.plan, self.clock_hz, ethernet=self._ethernet, parts_domain="parts"
+        )
         m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
         if self.board.sdram is not None and self.plan.sdram:
             self.board.sdram(m, platform, serial.chip)

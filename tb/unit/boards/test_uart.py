@@ -6,12 +6,15 @@ import random
 from fractions import Fraction
 
 import pytest
+from amaranth.hdl import ClockDomain, Elaboratable, Module
 from amaranth.sim import Simulator
 
+from bentpipe_boards.core import Core
 from bentpipe_boards.fpga.top import SerialTop
 from bentpipe_boards.uart import Uart
+from bentpipe_hdl.cell import NARROW
 from bentpipe_sim.board.protocol import ANSWER, LIST, OPEN, OPENED, READ, unframed
-from bentpipe_sim.board.windows import Plan, board_registers
+from bentpipe_sim.board.windows import WINDOW_BITS, Plan, board_registers
 from bentpipe_sim.build import Shape
 from models.board_bridge import frame
 
@@ -38,9 +41,10 @@ def _received(levels: list[int], divisor: Fraction) -> list[int]:
     return came
 
 
-def _simulate(uart: Uart, bench) -> None:
-    simulator = Simulator(uart)
-    simulator.add_clock(1e-6)
+def _simulate(top: Elaboratable, bench, *domains: str) -> None:
+    simulator = Simulator(top)
+    for domain in ("sync", *domains):
+        simulator.add_clock(1e-6, domain=domain)
     simulator.add_testbench(bench)
     simulator.run()
 
@@ -89,17 +93,38 @@ def test_a_bit_has_four_clocks_at_least():
         Uart(divisor=Fraction(7, 2))
 
 
-def test_a_board_answers_over_its_serial_pins():
-    """Line, bridge and core as in an FPGA: a session is opened, and the board's magic is read."""
-    top = SerialTop(Plan((Shape.of("link"),), (16,), frame_words=32), 14_000_000, 3_000_000)
+class _Device(Elaboratable):
+    """A board's core as an FPGA has it: its parts have a clock domain without reset."""
+
+    def __init__(self, core: Elaboratable) -> None:
+        self.core, self.sync = core, ClockDomain("sync")
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.domains += [self.sync, ClockDomain("parts", reset_less=True)]
+        m.submodules.core = self.core
+        return m
+
+
+@pytest.mark.parametrize("domain", ["sync", "parts"])
+def test_a_board_answers_over_its_serial_pins(domain: str) -> None:
+    """Line, bridge and core as in an FPGA: a session is opened, the board's magic and a node's register are read."""
+    plan = Plan((Shape.of("link"),), (16,), frame_words=32)
+    top = SerialTop(plan, 14_000_000, 3_000_000, parts_domain=domain)
+    device = _Device(top)
     divisor = Fraction(14, 3)
-    magic = board_registers(top.plan)["magic"]
+    magic = board_registers(plan)["magic"]
+    node = plan.nodes[0].component(NARROW).registers["magic"]
     levels, answers = [], []
 
     async def bench(ctx):
         assert not ctx.get(top.link)
-        opens, reads = frame([0x77 << 16 | OPEN]), frame([0x77 << 16 | 1 << 8 | LIST, READ << 24 | 1, magic.addr])
-        for request, octets in ((opens, 12), (reads, 20)):
+        ctx.set(device.sync.rst, 1)  # while the PLL is not locked; the parts have its clock
+        await ctx.tick("parts").repeat(100)
+        ctx.set(device.sync.rst, 0)
+        opens = frame([0x77 << 16 | OPEN])
+        reads = [READ << 24 | 1, magic.addr, READ << 24 | 1, 1 << WINDOW_BITS | node.addr]
+        for request, octets in ((opens, 12), (frame([0x77 << 16 | 1 << 8 | LIST, *reads]), 24)):
             line = _levels(list(request), divisor)
             for level in line + [1] * int(10 * divisor * octets):
                 ctx.set(top.pin_rx, level)
@@ -107,7 +132,7 @@ def test_a_board_answers_over_its_serial_pins():
                 levels.append(ctx.get(top.pin_tx))
         assert ctx.get(top.link)
 
-    _simulate(top, bench)
+    _simulate(device, bench, "parts")
     # From the middle of each bit
     at = 0
     while 0 in levels[at:]:
@@ -117,4 +142,21 @@ def test_a_board_answers_over_its_serial_pins():
         answers.append(sum(bit << k for k, bit in enumerate(bits[1:9])))
         at += int(Fraction(19, 2) * divisor)
     frames = [unframed(bytes(each)) for each in bytes(answers).split(b"\0") if each]
-    assert frames == [(0x77 << 16 | OPENED,), (0x77 << 16 | 1 << 8 | ANSWER, 0, magic.reset)]
+    assert frames == [(0x77 << 16 | OPENED,), (0x77 << 16 | 1 << 8 | ANSWER, 0, magic.reset, node.reset)]
+
+
+def test_parts_are_in_reset_from_the_configuration_until_the_clock_is_good() -> None:
+    core = Core(Plan((Shape.of("link"),), (16,), frame_words=32), parts_domain="parts")
+    device, resets = _Device(core), []
+
+    async def bench(ctx):
+        for in_reset, clocks in ((1, 100), (0, 100)):
+            ctx.set(device.sync.rst, in_reset)
+            for _ in range(clocks):
+                resets.append(ctx.get(core._last_reset))  # of the part that is reset last
+                await ctx.tick("parts")
+
+    _simulate(device, bench, "parts")
+    released = resets.index(0)
+    assert 100 + 16 <= released < 150
+    assert set(resets[released:]) == {0}
