@@ -138,7 +138,7 @@ class NicCredits(wiring.Component):
             m.d.sync += from_vc.eq(of.vc)
         m.d.comb += receiver.capture.eq(taken)
         kept, kept_vc, count = Signal(), Signal.like(vc), Signal(COUNT_BITS)
-        comes, bad, late = Signal(), Signal(), Signal()
+        bad, late = Signal(), Signal()
         with m.If(slot.commit):
             with m.If(self.lookup_grant):
                 m.d.sync += kept.eq(0)
@@ -148,7 +148,6 @@ class NicCredits(wiring.Component):
                 with m.Elif(kept & ~self.lookup_grant):
                     m.d.comb += late.eq(1)
                 with m.Else():
-                    m.d.comb += comes.eq(1)
                     m.d.sync += [kept.eq(1), kept_vc.eq(from_vc), count.eq(receiver.message.count)]
 
         m.d.comb += [
