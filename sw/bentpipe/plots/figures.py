@@ -15,6 +15,7 @@ from bentpipe.plots.layout import Panel, draw_panels, note, save
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import splitting_figure
 from bentpipe.plots.style import BAND, COLOURS, FEW, MUTED, flow_style, styled
+from bentpipe.results.changed import Changed, changed_over_time
 from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
 from bentpipe.results.sequence import segments_of
@@ -52,6 +53,8 @@ def figures(result: RunResult) -> Iterable[tuple[str, Any]]:
     marks = [event["at_s"] for event in result.summary.get("events", ())]
     for name, makers in plots.items():
         panels = [panel for make in makers if (panel := make(result)) is not None]
+        if name == "overview":
+            panels += map(_changed, changed_over_time(result))
         if panels:
             yield name, draw_panels(panels, end_s, marks)
     figure = histogram_figure(result)
@@ -290,6 +293,22 @@ def _capacities(result: RunResult) -> Panel | None:
             label = f"{port}, {'cells' if packet is None else f'packets of {packet} octets'}"
             axis.plot(when, [value / 1e6 for value in what], label=label, drawstyle="steps-post", **flow_style(index))
         axis.set_ylim(bottom=0)
+
+    return draw
+
+
+def _changed(what: Changed) -> Panel:
+    """Return the plot of a setting that was changed in the run."""
+
+    def draw(axis: Any) -> None:
+        axis.set_title(what.title)
+        axis.set_ylabel(what.unit)
+        for index, (name, data) in enumerate(what.curves.items()):
+            axis.plot(*thin(*data), label=name, drawstyle="steps-post", **flow_style(index))
+        if what.log:
+            axis.set_yscale("log", nonpositive="clip")
+        else:
+            axis.set_ylim(bottom=0)
 
     return draw
 

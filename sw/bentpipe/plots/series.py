@@ -58,7 +58,7 @@ def quantiles(rows: Sequence[Sequence[float]], shares: Sequence[float]) -> list[
     return [[column[round(share * (len(column) - 1))] for column in columns] for share in shares]
 
 
-def thin(times: Sequence[int], values: Sequence[int], points: int = 3000) -> Points:
+def thin(times: Sequence[int], values: Sequence[float], points: int = 3000) -> Points:
     """Return about ``points`` points at most that draw the same curve.
 
     Each piece keeps its first, least, greatest and last point.

@@ -13,6 +13,7 @@ from bentpipe.plots.lateness import LATENESS, times_of_ends
 from bentpipe.plots.series import bin_width, held, increments, quantiles, rates, thin
 from bentpipe.plots.splitting import LABELS
 from bentpipe.plots.style import FEW
+from bentpipe.results.changed import changed_over_time
 from bentpipe.results.losses import bursts_by_vc, shares_at_least
 from bentpipe.results.metrics import deliverable
 from bentpipe.results.schema import RunResult
@@ -38,6 +39,7 @@ def figures_of(result: RunResult) -> dict[str, Spec]:
     """Return every figure of a run by its name: over time, then distributions."""
     made = {name: maker(result) for name, maker in (*OVER_TIME.items(), *DISTRIBUTIONS.items())}
     made |= {f"segments-{name}": _segments(result, name) for name in _with_segments(result)}
+    made |= _changed(result)
     return {name: spec for name, spec in made.items() if spec is not None}
 
 
@@ -286,6 +288,33 @@ def _capacities(result: RunResult) -> Spec | None:
         series.append(_curve(port, _style(index), when, [value / 1e6 for value in what], "step"))
     y = {"label": "Mb/s", "least": 0}
     return _figure(result, "Capacity of load-reactive ports", y, series) if series else None
+
+
+def _changed(result: RunResult) -> dict[str, Spec]:
+    """Return a figure for each kind of setting that was changed in the run."""
+    made = {}
+    for what in changed_over_time(result):
+        series = []
+        for index, (name, values) in enumerate(what.curves.items()):
+            when, values = thin(*values, points=_points(len(what.curves)))
+            drawn = _until_zero(when, values) if what.log else (when, values)
+            series.append(_curve(name, _style(index), *drawn, "step"))
+        y = {"label": what.unit, "log": True} if what.log else {"label": what.unit, "least": 0}
+        made[f"changed-{what.key}"] = _figure(result, what.title, y, series)
+    return made
+
+
+def _until_zero(when: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float | None]]:
+    """Return a stepped curve for a logarithmic axis: a value holds until the one that can't be drawn."""
+    times: list[float] = []
+    drawn: list[float | None] = []
+    for at, value in zip(when, values, strict=True):
+        if value <= 0 and drawn and drawn[-1] is not None:
+            times.append(at)
+            drawn.append(drawn[-1])
+        times.append(at)
+        drawn.append(value if value > 0 else None)
+    return times, drawn
 
 
 def _port_queues(result: RunResult) -> Spec | None:
