@@ -37,6 +37,9 @@ end with a network of this size (nextpnr 0.11)."""
 _PATIENCE: Final = 25
 """Iterations of the router without a new smallest number of overused wires, after which it is ended. It would go on for
 ever; another seed often can be routed."""
+_FEW: Final = 20
+_PATIENCE_WITH_FEW: Final = 200
+"""The same with this number of overused wires and fewer, when an iteration takes a second."""
 _ROUTES: Final = 2
 """Times that a placement is routed before it is given up."""
 _APART: Final = 1000
@@ -254,7 +257,7 @@ def _stuck(output: str) -> str | None:
     if not overused:
         return None
     least = min(overused)
-    if len(overused) - overused.index(least) <= _PATIENCE:
+    if len(overused) - overused.index(least) <= (_PATIENCE if least > _FEW else _PATIENCE_WITH_FEW):
         return None
     return f"the router does not get below {least} overused wires; another seed may do"
 

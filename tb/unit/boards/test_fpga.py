@@ -340,13 +340,16 @@ def test_a_build_that_is_interrupted_while_it_routes_keeps_its_placement(tmp_pat
     assert tools.ran[5:] == ["place", "route", "ecppack"], "no placement is left of a build that is done"
 
 
-def test_a_router_that_gains_nothing_any_more_is_ended(tmp_path):
-    lines = [f"Info:     iter={k} wires=99 overused={count} overuse=9" for k, count in enumerate([90, 50, *[51] * 24])]
+@pytest.mark.parametrize(("least", "patience"), [(50, 25), (21, 25), (20, 200), (1, 200)])
+def test_a_router_that_gains_nothing_any_more_is_ended(least, patience):
+    counts = [90, least, *[least + 1] * (patience - 1)]
+    lines = [f"Info:     iter={k} wires=99 overused={count} overuse=9" for k, count in enumerate(counts)]
+    last = lines[-1]
     assert build._stuck("") is None
     assert build._stuck("\n".join(lines)) is None
-    assert build._stuck("\n".join([*lines, lines[-1].replace("51", "49")])) is None
-    reason = build._stuck("\n".join([*lines, lines[-1]]))
-    assert reason == "the router does not get below 50 overused wires; another seed may do"
+    assert build._stuck("\n".join([*lines, last.replace(f"overused={least + 1}", f"overused={least - 1}")])) is None
+    reason = build._stuck("\n".join([*lines, last]))
+    assert reason == f"the router does not get below {least} overused wires; another seed may do"
 
 
 def test_a_tool_that_is_given_up_is_ended(tmp_path, monkeypatch):
