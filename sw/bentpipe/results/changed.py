@@ -24,7 +24,7 @@ _AREAS: Final = ("network.lines.", "network.switches.", "hosts.")
 
 @dataclass(frozen=True)
 class Changed:
-    """What was changed of one kind of setting.
+    """The changes of one kind of setting over a run.
 
     Members
     -------
