@@ -30,7 +30,7 @@ def readme(tmp_path_factory):
 @pytest.mark.parametrize("width, scheme", VIEWS)
 def test_the_readme_has_no_barriers_and_fits(open_page, readme, width, scheme):
     page = open_page(readme, width, scheme, server=ROOT.as_uri())
-    assert barriers(page) == []
+    assert barriers(page, contrast=True) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert width < 1000 or page.evaluate(_TOO_WIDE) == []
 
