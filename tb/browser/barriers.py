@@ -46,7 +46,7 @@ _CONTRAST = """() => {
 def barriers(page, contrast=False):
     """Return what axe-core finds, and texts with too little contrast, each as `rule, page, selector, explanation`.
 
-    With `contrast` axe-core also measures the contrast, with backgrounds that lie under a text without being around it.
+    With `contrast` axe-core also measures the contrast.
     """
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE)

@@ -23,15 +23,12 @@ def test_reports_have_no_barriers(open_page, reports, name, width, scheme):
 
 
 def test_a_faint_text_is_a_barrier(open_page, tmp_path):
-    """Both ways to measure find a faint text; only axe-core finds one over a box that is not around it."""
-    below = '<div style="position: absolute; top: 0; left: 0; width: 300px; height: 99px; background: #777"></div>'
-    texts = '<p style="color: #999">faint text</p><p style="position: relative; color: #666">over a box</p>'
+    """axe-core and our own script both find it."""
     path = tmp_path / "faint.html"
-    path.write_text(
-        f'<!doctype html><html lang="en"><link rel=icon href=data:,><title>t</title><main><h1>T</h1>{below}{texts}'
-    )
+    text = '<h1>T</h1><p style="color: #999">faint text</p>'
+    path.write_text(f'<!doctype html><html lang="en"><link rel=icon href=data:,><title>t</title><main>{text}</main>')
     found = barriers(open_page(path.as_uri()), contrast=True)
-    assert [each.partition(",")[0] for each in found] == ["color-contrast", "color-contrast", "contrast"]
+    assert [each.partition(",")[0] for each in found] == ["color-contrast", "contrast"]
 
 
 class FakeService(Service):
