@@ -25,7 +25,7 @@ html_theme = "furo"
 html_title = f"bentpipe {release}"
 html_static_path = ["_static"]
 html_css_files = ["docs.css"]
-html_js_files = ["scrolling.js"]
+html_js_files = ["scrolling.js", "moved.js"]
 templates_path = ["_templates"]
 
 

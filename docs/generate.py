@@ -212,7 +212,8 @@ def summary() -> str:
         about = read_extended(path)[0]["experiment"]
         page = f"catalogue-{_page(name, about)}.md"
         source = ", ".join(filter(None, (about.get("paper"), about.get("figure"))))
-        rows.append((f"[{name}]({page}#{name})", about["title"], source, about["duration"]))
+        place = f'<span id="{name}"></span>'  # the section was on this page
+        rows.append((f"{place}[{name}]({page}#{name})", about["title"], source, about["duration"]))
     return _table(("experiment", "subject", "source", "simulates at most"), rows)
 
 

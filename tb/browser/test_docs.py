@@ -1,8 +1,11 @@
-"""The documentation in a real browser: axe-core finds nothing, no page is very long, pictures have texts."""
+"""The documentation in a real browser: no barriers, no very long page, texts for pictures, old links that lead on."""
+
+import json
 
 import pytest
 
 from browser.barriers import barriers, faint_texts
+from browser.conftest import ROOT
 
 VIEWS = ((1400, "light"), (400, "dark"))
 SHOWN = (
@@ -18,6 +21,8 @@ SHOWN = (
     "search.html",
 )
 """Pages of the documentation with all that its style has: code of each language, tables, pictures, signatures."""
+CONTRAST = {"index.html", "quickstart.html", "cores/nic.html", "search.html"}
+"""Pages whose contrast axe-core measures in less than 3 s; every page has that of :func:`faint_texts`."""
 
 MOST_PIXELS = 20_000
 
@@ -61,5 +66,47 @@ def test_pictures_of_the_documentation_have_texts(found):
 @pytest.mark.parametrize("name", SHOWN)
 def test_pages_of_the_documentation_fit_both_widths(open_page, docs, name, width, scheme):
     page = open_page((docs / name).as_uri(), width, scheme, server=docs.as_uri())
-    assert barriers(page) == []
+    assert barriers(page, contrast=name in CONTRAST) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+MOVED = json.loads((ROOT / "docs" / "_static" / "moved.js").read_text("utf-8").split("moved = ")[1].split(";\n")[0])
+"""Places that moved to another page: by page and anchor the address of today."""
+
+_PLACES = """() => [...document.querySelectorAll("[id]")].map(({ id }) => id)"""
+
+
+def test_old_links_lead_to_places_that_exist(chromium, docs):
+    """Each place has moved from the page, and the page that it moved to has it."""
+    targets = {target.partition("#")[::2] for anchors in MOVED.values() for target in anchors.values()}
+    page = chromium.new_page()
+    ids = {}
+    for name in {*MOVED, *(name for name, _ in targets)}:
+        page.goto((docs / name).as_uri())
+        ids[name] = {*page.evaluate(_PLACES)}
+    page.close()
+    assert [each for each in sorted(targets) if each[1] not in ids[each[0]]] == []
+    assert [(name, anchor) for name, anchors in MOVED.items() for anchor in anchors if anchor in ids[name]] == []
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("catalogue-studies.html#phase-lock", "catalogue-traffic.html#phase-lock"),
+        ("writing-experiments.html#network-switches-name", "keys-network.html#network-switches-name"),
+    ],
+)
+def test_an_old_link_leads_on(open_page, docs, old, new):
+    page = open_page(f"{docs.as_uri()}/{old}", server=docs.as_uri())
+    page.wait_for_url(f"**/{new}")
+    assert page.locator(f"[id='{new.partition('#')[2]}']").bounding_box()["y"] < 900
+
+
+def test_a_link_of_today_stays(open_page, docs):
+    address = f"{docs.as_uri()}/writing-experiments.html#mistakes"
+    assert open_page(address, server=docs.as_uri()).url == address
+
+
+def test_experiments_keep_their_place_in_the_catalogue(open_page, docs):
+    page = open_page(f"{docs.as_uri()}/experiments.html#phase-lock", server=docs.as_uri())
+    assert 0 <= page.locator("#phase-lock").bounding_box()["y"] < 900

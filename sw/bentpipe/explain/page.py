@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bentpipe.experiment.document.words import key_in_words
 from bentpipe.results.tables import figure_text
 
 __all__ = ["COLUMNS", "pages", "rows", "summary_text"]
@@ -28,12 +30,13 @@ which settings the authors had.
 
 "As it is" is the entry with its own settings. The range is of all runs of full length, also those of the testbed.
 Full length is a whole run, or a shortened one if its rate is steady by then; each experiment's section states it.
+Parameters have their names here; the tables of the experiments have their keys, as `--set` needs them.
 Withheld figures take no part. With one seed, an effect may also be chance: the first losses decide much of a short run.
 """
 
 
 def rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return a row for each published figure."""
+    """Return a row for each published figure, with parameters as `--set` names them."""
     return [
         [
             each["id"],
@@ -108,7 +111,7 @@ def pages(
         "",
         "<!-- ranges: begin -->",
         "",
-        *_table(COLUMNS, [[cell.replace("*", r"\*") for cell in row] for row in rows(found)]),  # keys may have stars
+        *_table(COLUMNS, [_in_words(row, found) for row in rows(found)]),
         "",
         "<!-- ranges: end -->",
         "",
@@ -158,8 +161,11 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
         parts += [f"![Ranges of the published figures of {each['id']}]({pictures}{each['id']}.svg)", ""]
     parts += [
         *_table(
-            ("open parameter", "values", "why", "place"),
-            [[f"`{p['key']}`", ", ".join(p["values"]), p["why"], p["source"]] for p in each["parameters"]],
+            ("open parameter", "key", "values", "why", "place"),
+            [
+                [key_in_words(p["key"]), f"`{p['key']}`", ", ".join(p["values"]), p["why"], p["source"]]
+                for p in each["parameters"]
+            ],
         ),
         "",
     ]
@@ -177,6 +183,15 @@ def _experiment(each: Mapping[str, Any], pictures: str) -> list[str]:
     if each["left_out"] or left:
         parts += ["Left out:", "", *(f"- {text}" for text in [*each["left_out"], *left]), ""]
     return parts
+
+
+def _in_words(row: Sequence[str], found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a row of :func:`rows` with names in place of keys in its last two cells."""
+    keys = {p["key"] for each in found if each["id"] == row[0] for p in each["parameters"]}
+    names = re.compile("|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True)) or "$^")
+    *others, verdict, strongest = row
+    texts = (names.sub(lambda match: key_in_words(match[0]), text) for text in (verdict, strongest.replace(", ", "; ")))
+    return [*others, *texts]
 
 
 def _bed(bed: Mapping[str, Any]) -> list[str]:

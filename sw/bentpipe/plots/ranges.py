@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bentpipe.experiment.document.words import key_in_words
 from bentpipe.plots.layout import WIDTH_IN, lay_out
 from bentpipe.plots.style import COLOURS, DARK, MUTED, styled
 
@@ -45,7 +46,7 @@ def _bars(figure: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
     bars = []
     for key in figure["pair"]:
         alone = [p["ours"] for p in points if set(p["values"]) <= {key}]
-        bars += [(key, alone)] if len(alone) > 1 else []
+        bars += [(key_in_words(key), alone)] if len(alone) > 1 else []
     if len(figure["pair"]) > 1:
         both = [p["ours"] for p in points if set(p["values"]) <= set(figure["pair"])]
         bars += [("both", both)] if len(both) > 1 else []
@@ -67,8 +68,7 @@ def _spans(axis: Any, bars: Sequence[tuple[str, Sequence[float]]], own: float | 
 
 
 def _shortened(name: str) -> str:
-    name = name.removeprefix("network.")
-    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _whole(axis: Any, figure: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ def _whole(axis: Any, figure: Mapping[str, Any]) -> None:
 def _short(axis: Any, figure: Mapping[str, Any]) -> None:
     own = figure["screening_own"]
     bars = [
-        (effect["key"], [*([] if own is None else [own]), *(value["ours"] for value in effect["values"])])
+        (key_in_words(effect["key"]), [*([] if own is None else [own]), *(value["ours"] for value in effect["values"])])
         for effect in figure["screening"]
         if effect["values"]
     ]

@@ -238,7 +238,9 @@ def test_figures_have_names_in_words(name, words):
         ("network.switches.lan.buffer_cells", "buffer, switch lan (cells)"),
         ("hosts.tcp.window", "TCP window"),
         ("network.lines.sat.ber", "bit error ratio, line sat"),
-        ("flow.0.load", "load, flow 0"),
+        ("flow.0.load", "load, flow no. 1"),
+        ("network.switches.*.vc_limit", "queue limit of each VC, all switches (cells)"),
+        ("flow.*.tcp.ack_policy", "TCP acknowledgement policy, all flows"),
         ("hosts.mtu", "MTU"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Keys of a document in words, for the axes of figures: "buffer, switch lan (cells)"."""
+"""Keys of a document in words, for figures and tables: "buffer, switch lan (cells)", "discard policy, all switches"."""
 
 from __future__ import annotations
 
@@ -13,6 +13,22 @@ _SHORT: Final = frozenset(
 """Abbreviations, written in capitals."""
 
 _LONG: Final = {"ber": "bit error ratio", "cdvt": "cell delay variation tolerance"}
+
+_NAMES: Final = {
+    "ack_policy": ("acknowledgement policy", ""),
+    "clock_cost": ("processor time of a clock interrupt", ""),
+    "clock_hz": ("clock interrupts per second", ""),
+    "cost": ("processor time of a segment", ""),
+    "habit_maxseg_eighth": ("growth by another MSS/8 per ACK", ""),
+    "input_queue": ("input queue", "PDUs"),
+    "late": ("handling of late blocks", ""),
+    "policy": ("discard policy", ""),
+    "scheduler": ("output scheduler", ""),
+    "size": ("amount to send", ""),
+    "start": ("start time", ""),
+    "vc_limit": ("queue limit of each VC", "cells"),
+}
+"""Settings whose keys are too short to understand or too long to read: name and unit."""
 
 _OWNERS: Final = {
     "switches": "switch",
@@ -31,11 +47,25 @@ _SHARED: Final = frozenset({"tcp", "mtu", "profile"})
 def key_in_words(key: str, unit: str = "") -> str:
     """Return a dotted key in words: the setting, its owner, and the unit of its values."""
     *above, last = key.split(".")
-    if last.endswith("_cells"):
-        last, unit = last.removesuffix("_cells"), unit or "cells"
-    text = " ".join(_LONG.get(word, word.upper() if word in _SHORT else word) for word in last.split("_"))
+    text, of = _NAMES.get(last) or _spelled(last)
+    unit = unit or of
     if "tcp" in above:
         text = f"TCP {text}"
-    owners = [f"{_OWNERS[a]} {b}" for a, b in itertools.pairwise(above) if a in _OWNERS and b not in _SHARED]
+    owners = [_owner(a, b) for a, b in itertools.pairwise(above) if a in _OWNERS and b not in _SHARED]
     text = ", ".join([text, *owners])
     return f"{text} ({unit})" if unit else text
+
+
+def _spelled(name: str) -> tuple[str, str]:
+    """Return the words of a setting's key, and the unit in it."""
+    bare = name.removesuffix("_cells")
+    words = (_LONG.get(word, word.upper() if word in _SHORT else word) for word in bare.split("_"))
+    return " ".join(words), "cells" if bare != name else ""
+
+
+def _owner(table: str, name: str) -> str:
+    """Return the owner of a setting; entries without names are counted from the first."""
+    kind = _OWNERS[table]
+    if name == "*":
+        return f"all {kind}es" if kind.endswith("ch") else f"all {kind}s"
+    return f"{kind} no. {int(name) + 1}" if name.isdecimal() else f"{kind} {name}"
