@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bentpipe.experiment.document.words import key_in_words
 from bentpipe.results.tables import figure_text
+from bentpipe.results.words import key_in_words
 
 __all__ = ["COLUMNS", "pages", "rows", "summary_text"]
 

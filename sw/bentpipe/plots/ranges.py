@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.experiment.document.words import key_in_words
 from bentpipe.plots.layout import WIDTH_IN, lay_out
 from bentpipe.plots.style import COLOURS, DARK, MUTED, styled
+from bentpipe.results.words import key_in_words
 
 __all__ = ["write_ranges"]
 

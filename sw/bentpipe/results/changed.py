@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bentpipe.results.schema import RunResult
+from bentpipe.results.words import key_in_words
 from bentpipe_hdl.units import BER, CELL_RATE, TIME
 
 __all__ = ["Changed", "changed_over_time"]
@@ -87,8 +88,13 @@ def changed_over_time(result: RunResult) -> list[Changed]:
                 start = before[number] if apart or len({*before}) == 1 else None
                 if own:
                     curves[f"{owner}, {way}" if way else owner] = _curve(own, start, end_ps)
-        changed.append(Changed(key, kind.title or f"Setting {key}", kind.unit, kind.log and _positive(curves), curves))
+        changed.append(Changed(key, kind.title or _title(key), kind.unit, kind.log and _positive(curves), curves))
     return changed
+
+
+def _title(key: str) -> str:
+    words = key_in_words(key)
+    return words[0].upper() + words[1:]
 
 
 def _curve(made: list[tuple[int, float]], before: float | None, end_ps: int) -> Curve:

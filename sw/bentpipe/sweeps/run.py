@@ -22,12 +22,12 @@ from typing import Any, Final
 
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document.plugins import rows_of
-from bentpipe.experiment.document.words import key_in_words
 from bentpipe.experiment.resolve.specs import Experiment, plain
 from bentpipe.experiment.run.run import versions
 from bentpipe.plots.sweep import PLOTS
 from bentpipe.results.folder import RUNS, RunFolder, read_above
 from bentpipe.results.schema import SCHEMA_VERSION
+from bentpipe.results.words import key_in_words
 from bentpipe.sweeps.cluster import Failure, opened, outcomes, workers_of
 from bentpipe.sweeps.plan import Plan, PlannedRun
 from bentpipe.sweeps.precision import Precision, run_until_precise

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.document.words import key_in_words
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.known import known_figures
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.results.cells import cell_metrics
 from bentpipe.results.declared import METRICS, figure_in_words, label_of, metrics_of, subject_columns
 from bentpipe.results.tables import cell_tables
+from bentpipe.results.words import key_in_words
 from bentpipe.sweeps.table import figures_of
 
 SOURCES = """

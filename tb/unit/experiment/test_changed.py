@@ -72,7 +72,7 @@ def test_other_settings_are_numbers_of_the_file_and_texts_are_left_out():
     end_s = result.summary["time"]["simulated_s"]
     assert _curves(result) == {"epd_threshold": {"west": [(1, 1000), (end_s, 1000)], "east": [(1, 500), (end_s, 500)]}}
     (what,) = changed_over_time(result)
-    assert (what.title, what.unit) == ("Setting epd_threshold", "value in the file's unit")
+    assert (what.title, what.unit) == ("EPD threshold", "value in the file's unit")
 
 
 def test_report_and_overview_show_them_below_the_other_figures():
