@@ -442,7 +442,7 @@ uint64_t Loop::advance(uint64_t until) {
                 step_sonet(node, ports, tick, cursor);
                 continue;
             }
-            Cursor slow = cursor;
+            Cursor slow = cursor;  // a cursor whose address is taken cannot stay in registers
             step_slow(node, tick, slow);
             cursor.assign(slow);
         }
@@ -537,7 +537,7 @@ template <class Cursor>
     } else if (output.route == Output::WIRE) {
         enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     } else {
-        Cursor slow = cursor;  // a cursor whose address is taken cannot stay in registers
+        Cursor slow = cursor;  // as in advance()
         give_general(node, output, tick, slow);
         cursor.assign(slow);
     }

@@ -38,8 +38,8 @@ class SmallEventQueue {
             first = found(queue_.keys_);
         }
         void assign(const Cursor& other) { first = other.first; }
-        // What follows from the first key is computed here, at the start of a step: gcc 12 otherwise computes half of it at the end of the
-        // step before, and again here.
+        // The asm makes the compiler (gcc 12) compute what follows from the first key here, at the start of a step. Otherwise it
+        // computes half of it at the end of the step before, and again here.
         uint64_t tick() {
             asm("" : "+r"(first));
             return Key::tick(first);
