@@ -532,16 +532,25 @@ template <class Cursor>
     if (output.route == Output::DIRECT) {
         deliver_direct(output, ports, tick, cursor);
     } else if (output.route == Output::BYPASS) {
-        if (can_bypass(*output.to, ports)) bypass(output, ports, tick, cursor);
+        if (can_bypass(*output.to, ports)) bypass<false>(output, ports, tick, cursor);
         else enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     } else if (output.route == Output::WIRE) {
         enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
     } else {
-        if (output.traced) trace(node.digests[ports.o_port], ports, tick);
-        if (output.route == Output::MERGED) merge(output, ports, tick, cursor);
-        else if (output.to && output.to->link && can_bypass(*output.to, ports)) bypass(output, ports, tick, cursor);
-        else if (output.to) enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
+        Cursor slow = cursor;  // as in advance()
+        give_general(node, output, tick, slow);
+        cursor.assign(slow);
     }
+}
+
+// The same for an output that is traced, that has no line, or whose cells overtake others.
+template <class Cursor>
+[[gnu::noinline]] void Loop::give_general(Node& node, const Output& output, uint64_t tick, Cursor& cursor) {
+    const bp_ports& ports = node.ports();
+    if (output.traced) trace(node.digests[ports.o_port], ports, tick);
+    if (output.route == Output::MERGED) merge(output, ports, tick, cursor);
+    else if (output.to && output.to->link && can_bypass(*output.to, ports)) bypass<true>(output, ports, tick, cursor);
+    else if (output.to) enqueue(output, ports, tick, arrival(output, ports, tick), cursor);
 }
 
 template <class Cursor>
@@ -581,7 +590,8 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
     std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, cursor), &cell, CellInFlight::OCTETS);
 }
 
-void Loop::trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const {
+// Not inlined: its local cell is aligned to a cache line, and a function with such a local loses a register to its frame pointer.
+[[gnu::noinline]] void Loop::trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const {
     CellInFlight cell;
     std::memcpy(&cell, o_cell(ports), CellInFlight::OCTETS);
     trace(digest, cell, tick);
@@ -708,13 +718,13 @@ void Loop::undeliver_all() {
 }
 
 // A cell bypasses a link: the link is not evaluated. The only change of its state is the count of bits (Node::bypassed).
-template <class Cursor>
+template <bool may_be_traced, class Cursor>
 [[gnu::always_inline]] inline void Loop::bypass(const Output& before, const bp_ports& ports, uint64_t tick, Cursor& cursor) {
     Node& link = *before.to;
     Output& output = link.out(0);
     const uint64_t there = arrival(before, ports, tick);
     output.room -= Node::CELL_BITS;
-    if (rarely(output.traced)) {
+    if (may_be_traced && output.traced) {
         link.digest_before = link.digests[0];
         trace(link.digests[0], ports, there);
     }

@@ -115,6 +115,8 @@ class Loop final : CellCounts {
     template <class Cursor>
     void give(Node& node, Output& output, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     template <class Cursor>
+    void give_general(Node& node, const Output& output, uint64_t tick, Cursor& cursor);
+    template <class Cursor>
     void give_slow(Node& node, uint64_t tick, Cursor& cursor);
     void trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const;
     void trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) const;
@@ -131,7 +133,7 @@ class Loop final : CellCounts {
     static void undeliver(Node& node);
     void undeliver_all();
     static bool can_bypass(const Node& link, const bp_ports& ports);
-    template <class Cursor>
+    template <bool may_be_traced, class Cursor>
     void bypass(const Output& before, const bp_ports& ports, uint64_t tick, Cursor& cursor);
     bool arrives_later(const Node& link) const;
     void undo_bypass(Node& link);
