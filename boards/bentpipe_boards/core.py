@@ -1,6 +1,9 @@
 """A network on a board: nodes, wires between them, a patch panel, host ports, stepped time, all behind one bus."""
 
-from amaranth.hdl import Array, Cat, Const, DomainRenamer, Module, ResetInserter, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Array, Cat, Const, DomainRenamer, Module, Mux, ResetInserter, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -274,16 +277,18 @@ class Core(wiring.Component):
                 inputs.stamps.eq(Cat(of(number, "stamp") for number in leads)),
             ]
             m.d.comb += [inputs.following.eq(time.near_following[:STAMP_BITS]), inputs.tick.eq(time.near_tick)]
-            takes, number, source = (
-                Signal(n, name=f"{name}{k}") for name, n in (("takes", 1), ("number", 8), ("from", 8))
-            )
+            takes, number = Signal(name=f"takes{k}"), Signal(8, name=f"number{k}")
+            source = Signal(len(wires), name=f"source{k}")  # a bit for each wire: no look-up is before the node
             port = Signal(range(ports), name=f"port{k}")
             m.d[self._parts_domain] += [
                 takes.eq(inputs.takes),
                 number.eq(Array(leads)[inputs.port] if ports > 1 else leads[0]),
             ]
             with m.If(time.near_tick):
-                m.d[self._parts_domain] += [source.eq(number), port.eq(inputs.port)]
+                m.d[self._parts_domain] += [
+                    source.eq(Cat(number == face + 1 for face in range(len(wires)))),
+                    port.eq(inputs.port),
+                ]
             for face, these in enumerate(taken):
                 these.append(takes & (number == face + 1))
             m.d[self._parts_domain] += [
@@ -325,9 +330,10 @@ class Core(wiring.Component):
                 m.d[self._parts_domain] += bus.r_data.eq(0)
 
 
-def _of(number, wires, name):
-    """Return a member of the stream of the wire that has this number in the patch panel."""
-    return Array([Const(0, 1), *(getattr(wire.o, name) for wire in wires)])[number]
+def _of(source, wires, name):
+    """Return a member of the stream of the wire whose bit is set; 0: none is."""
+    values = [getattr(wire.o, name) for wire in wires]
+    return reduce(or_, (Mux(source[face], value, 0) for face, value in enumerate(values)), Const(0, 1))
 
 
 def _first(m, dues, domain):
