@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.errors import FpgaError
-from bentpipe_boards.fpga.ethernet import Ethernet, liteeth
-from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
+from bentpipe_boards.fpga.ethernet import RX_CLOCK, Ethernet, liteeth
+from bentpipe_boards.fpga.manifest import Manifest, manifest_of, whole
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, GivenUpError, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
@@ -140,9 +140,9 @@ class Builder:
         found = {name: each["achieved"] for name, each in report["fmax"].items()}
         lines = set()
         if self.ethernet is not None:
-            lines = {name for name, each in report["fmax"].items() if abs(each["constraint"] - LINE_MHZ) < 0.1}
+            lines = {name for name in found if name.endswith(RX_CLOCK)}  # a placement that is read has no constraints
             if not lines:
-                raise FpgaError("nextpnr reports no clock of 125 MHz, so the timing of the Ethernet line is unknown")
+                raise FpgaError(f"nextpnr reports no clock {RX_CLOCK}, so the timing of the Ethernet line is unknown")
         clock = min(found.keys() - lines or found, key=lambda name: found[name])
         return clock, found[clock], min((found[name] for name in lines), default=None)
 

@@ -22,11 +22,13 @@ from bentpipe_boards.fpga.manifest import LINE_MHZ
 from bentpipe_sim.board.pipe import UDP_PORT
 from bentpipe_sim.errors import ToolError
 
-__all__ = ["DEFAULT_IP", "Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
+__all__ = ["DEFAULT_IP", "RX_CLOCK", "Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
 
 DEFAULT_IP: Final = "192.168.1.50"
 _LEAST_HZ: Final = 35_000_000
 """A word of 32 bits a clock is more than the line's 31.25 million words a second, so that a frame has no gap."""
+RX_CLOCK: Final = "eth_rx_clk"
+"""The clock of the line in LiteEth's core."""
 _RESET_S: Final = 0.02
 """The PHY is held in reset for twice as long as its data sheet asks for (KSZ9031RNX: 10 ms)."""
 _MISSING: Final = "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"
