@@ -15,6 +15,9 @@ __all__ = ["ENOUGH_PS", "LiveFolder"]
 
 ENOUGH_PS: Final = 10**10
 """The slack for computing from which on what there is can be summed up every 2 s, which takes some ms."""
+_APART_S: Final = 0.2
+"""Time between the steps of a summary, each of which has Python's lock for some ms. The simulation makes up for them
+meanwhile."""
 
 
 class LiveFolder:
@@ -31,6 +34,7 @@ class LiveFolder:
     def __init__(self, folder: RunFolder, report: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._folder, self._report = folder, report
         self._waiting: queue.Queue[tuple[dict[str, Any], Trace] | None] = queue.Queue()
+        self._closes = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
 
@@ -55,6 +59,7 @@ class LiveFolder:
 
     def close(self) -> None:
         """Write all that waits to be written, and end the thread."""
+        self._closes.set()
         self._waiting.put(None)
         self._thread.join()
 
@@ -64,7 +69,10 @@ class LiveFolder:
             if found is None:
                 return
             summary, news = found
+            self._closes.wait(_APART_S)
+            report = self._report(summary)
+            self._closes.wait(_APART_S)
             try:
-                self._folder.keep({**summary, **self._report(summary)}, news)
+                self._folder.keep({**summary, **report}, news)
             except OSError:  # a full disk: what is there at the end says so
                 continue

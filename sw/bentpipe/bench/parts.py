@@ -126,7 +126,7 @@ HOSTS: Final = {"acts-3flows": 3.0, "acts-60flows": 12.0}
 
 def beside(case: str) -> Iterator[Row]:
     """Yield a row for a run with hosts in one thread, and one for the network in a thread of its own. Both run the same
-    50 ms by turns; a row has the sums of the least tenth of these turns, by the time of the first way."""
+    50 ms by turns; a row has the sums of all turns, since those that cost least are those without traffic."""
     from bentpipe.experiment.build.hosts import build
     from bentpipe.experiment.load import load
     from bentpipe.experiment.run.record import TraceRecorder
@@ -147,10 +147,8 @@ def beside(case: str) -> Iterator[Row]:
             built.engine.run(int(at * PS))
             turns[k].append((time.perf_counter() - begin, time.process_time() - spent))
     for k, way in enumerate(("hosts and network in one thread", "a thread each")):
-        # Of each turn its quotient to the other way's says little where other processes had the cores
-        best = sorted(range(_TURNS), key=lambda turn: turns[0][turn][0] + turns[1][turn][0])[: _TURNS // 10]
-        elapsed = sum(turns[k][turn][0] for turn in best) / (len(best) * _SLICE)
-        yield Row(way, sum(turns[k][turn][1] for turn in best) / (len(best) * _SLICE), elapsed, 1)
+        elapsed, cpu = (sum(spent) / (_TURNS * _SLICE) for spent in zip(*turns[k], strict=True))
+        yield Row(way, cpu, elapsed, 1)
         runs[k].close()
 
 
