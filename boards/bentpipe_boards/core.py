@@ -83,8 +83,8 @@ class Core(wiring.Component):
         As for :class:`~bentpipe_boards.sdram.SdramFifos`.
     parts_domain : str
         Clock domain of the nodes, the wires and the registers between them. On a device it has the clock of ``sync``
-        and no reset: each part has one of its own, which follows that of ``sync`` as it follows the register
-        ``reset``. Two resets of one flip-flop would meet in a look-up table, at the end of the longest path.
+        and no reset. Each part has a reset of its own, which begins when ``sync`` is reset or the register ``reset``
+        is written. With two resets a flip-flop has a look-up table before it, at the end of the longest path.
 
     Members
     -------
