@@ -15,9 +15,12 @@ from .errors import NetworkError, SimulationError
 from .network import Network
 from .nodes import Nic
 
-__all__ = ["TIMES", "Attachment", "Carries", "Distribution", "EndPort", "Late", "Released", "Transport"]
+__all__ = ["ANY", "TIMES", "Attachment", "Carries", "Distribution", "EndPort", "Late", "Released", "Transport"]
 
 _BINS: Final = 1216
+
+ANY: Final = -1
+"""The VLAN of a VC at an end that looks at no tags."""
 
 TIMES: Final = ("late", "computed_late", "jitter", "beyond")
 """Distributions of an end: by how much what came was injected late, by how much what the network delivered was computed
@@ -159,13 +162,15 @@ class Attachment:
         self._ports.append(port)
         return self._loop.attach_end(self._loop.ffi.new("bp_end *", given))
 
-    def join(self, source: int, sink: int, vc: int, delay_ps: int) -> None:
+    def join(self, source: int, sink: int, vc: int, delay_ps: int, vlans: tuple[int, int] = (ANY, ANY)) -> None:
         """Join two ends by a VC, given by its index at its NICs.
 
-        A packet takes ``delay_ps`` from one end to the other, or more.
+        A packet takes ``delay_ps`` from one end to the other, or more. ``vlans`` has the VLAN of its frames at the
+        source and at the sink: a VID (1 to 4094), 0 for frames without a tag, or :data:`ANY`, the same for all VCs of
+        an end, which passes frames as they come.
         """
         sends, receives = self._nics[source].sends[vc], self._nics[sink].receives[vc]
-        row = (source, sink, vc, sends.vpi, receives.vpi, sends.vci, delay_ps // 1000)
+        row = (source, sink, vc, sends.vpi, receives.vpi, sends.vci, delay_ps // 1000, *vlans)
         self._loop.attach_vc(self._loop.ffi.new("bp_attached_vc *", row))
 
     def record(self, path: Path) -> None:
@@ -179,10 +184,13 @@ class Attachment:
         if self._loop.attach_replay(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
-    def begin(self) -> tuple[int, int]:
-        """Start the clock at simulated time 0; return the ids of the threads that read and release."""
+    def begin(self, in_ns: int = 0) -> tuple[int, int]:
+        """Start the clock; return the ids of the threads that read and release.
+
+        Simulated time 0 is now, or in so many ns. Then what comes before is dropped, and counted as ``early``.
+        """
         threads = self._loop.ffi.new("int32_t[2]")
-        if self._loop.attach_begin(threads):
+        if self._loop.attach_begin(in_ns, threads):
             raise SimulationError(self._error())
         return threads[0], threads[1]
 

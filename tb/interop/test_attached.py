@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bentpipe import api
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
 
@@ -146,3 +147,63 @@ def test_the_example_of_four_hosts_over_a_rain_fade() -> None:
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
     print(json.loads(done.stdout)["verdict"])
+
+
+TRUNK = """
+[experiment]
+id = "trunk"
+title = "Two VLANs of a trunk, each with a VC to another host"
+duration = "60 s"
+[network.switches]
+west = {}
+east = {}
+[network.lines]
+satellite = { ends = ["west:1", "east:2"], delay = "30 ms" }
+[network.hosts]
+hub = { port = "west:0" }
+rome = { port = "east:0" }
+oslo = { port = "east:1", delay = "15 ms" }
+[[flow]]
+source = "hub"
+sink = "rome"
+[[flow]]
+source = "hub"
+sink = "oslo"
+"""
+
+
+def test_two_vlans_of_a_trunk_reach_a_host_each(tmp_path: Path) -> None:
+    """VLAN 10 leads to rome in 60 ms and VLAN 20 to oslo in 90 ms; neither reaches the other's host."""
+    if os.geteuid() != 0:
+        pytest.skip("run it as root")
+    (tmp_path / "trunk.toml").write_text(TRUNK)
+    inside = ["ip", "netns", "exec", "bpv-hub"]
+    make = "ip netns add bpv-hub && ip link add bpt0 type veth peer name bpt1 netns bpv-hub && ip link set bpt0 up"
+    station = None
+    try:
+        subprocess.run(["sh", "-c", make], check=True)
+        subprocess.run([*inside, "ip", "link", "set", "bpt1", "addrgenmode", "none", "up"], check=True)
+        words = [sys.executable, str(PROGRAM.with_name("vlan_station.py")), "bpt1", "10", "20"]
+        station = subprocess.Popen([*inside, *words], stdout=subprocess.PIPE, env=ENVIRONMENT)
+        assert station.stdout and station.stdout.readline() == b"ready\n"
+        for device, there in (("v10", "10.111.0.2"), ("v20", "10.111.0.3")):
+            for text in (f"link set {device} up", f"address add 10.111.0.1/32 dev {device}",
+                         f"route add {there} dev {device}"):  # fmt: skip
+                subprocess.run([*inside, "ip", *text.split()], check=True)
+        ends = {"hub": "if:bpt0,10=rome,20=oslo", "rome": "ns:bpv-rome", "oslo": "ns:bpv-oslo"}
+        with api.attach(tmp_path / "trunk.toml", ends, folder=tmp_path / "run"):
+            least = []
+            for there in ("10.111.0.2", "10.111.0.3"):
+                ping = [*inside, "ping", "-c", "12", "-i", "0.2", there]
+                done = subprocess.run(ping, capture_output=True, text=True)
+                least.append(float(done.stdout.rsplit(" = ", 1)[-1].split("/")[0]))
+            wrong = [*inside, "ping", "-c", "2", "-W", "1", "-I", "v20", "10.111.0.2"]
+            assert subprocess.run(wrong, capture_output=True).returncode == 1
+    finally:
+        if station:
+            station.kill()
+            station.wait()
+        subprocess.run(["ip", "link", "del", "bpt0"], check=False)
+        subprocess.run(["ip", "netns", "del", "bpv-hub"], check=False)
+    print(least, api.read(tmp_path / "run").summary["attached"]["verdict"])
+    assert 60 <= least[0] < 63 and 90 <= least[1] < 93

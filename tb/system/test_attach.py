@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,75 @@ def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
     assert (process.returncode, "interface v0 went away" in error) == (2, True), error
 
 
+STATIONS = """if True:
+    import json, socket, struct, sys
+
+    def station(name):
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        made.bind((name, 3))
+        made.setsockopt(263, 8, 1)  # PACKET_AUXDATA
+        made.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
+        made.settimeout(5)
+        return made
+
+    def receive(made):  # the frame as it was on the wire
+        frame, about, *_ = made.recvmsg(2048, 256)
+        status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", about[0][2])
+        return frame if not status & 0x10 else frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]
+
+    one, other = station("v1"), station("w1")
+    found = []
+    for word in sys.argv[1:]:
+        text, _, ways = word.partition(":")
+        for way, (sender, receiver) in zip(ways, ((one, other), (other, one))):
+            if way == "1":
+                sender.send(bytes.fromhex(text))
+                found.append(receive(receiver).hex())
+    print(json.dumps(found))
+"""
+TAGS = {"none": "", "10": "8100000a", "20 with priority": "8100a014", "service tag": "88a8000a"}
+
+
+@rights
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [
+        (("if:v0", "if:w0"), {name: (tag, tag) for name, tag in TAGS.items()}),
+        (("if:v0,10=flow1", "if:w0,20=flow1"), {"10": ("81000014", None), "20 with priority": (None, "8100000a")}),
+        (("if:v0,10=flow1", "if:w0"), {"10": ("", None), "none": (None, "8100000a")}),
+    ],
+    ids=["as they come", "10 becomes 20", "a trunk and a plain end"],
+)
+def test_tags_of_a_real_interface(
+    ends: tuple[str, str], wanted: dict[str, tuple[str | None, str | None]], tmp_path: Path
+) -> None:
+    """The kernel takes tags out of frames; they pass all the same, or select the VC."""
+    script = "ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1\n"
+    script += 'for name in v0 v1 w0 w1; do ip link set $name addrgenmode none up; done; exec "$@"'
+    command = ["attach", "acts-1flow", *NEAR, "--a", ends[0], "--b", ends[1], "--out", str(tmp_path / "run")]
+    flags = [] if os.geteuid() == 0 else ["-r"]
+    process = subprocess.Popen(
+        ["unshare", *flags, "-n", "sh", "-c", script, "sh", sys.executable, "-m", "bentpipe", *command, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    until(process, "begin")
+    where = ["nsenter", "-t", str(process.pid), *(["-U", "--preserve-credentials"] if os.geteuid() else []), "-n"]
+    frames = {name: bytes(FRAME[:12]).hex() + "{}" + bytes(FRAME[12:]).hex() for name in TAGS}
+    sends, comes = [], []
+    for name, tags in wanted.items():
+        sends.append((frames[name].format(TAGS[name]), [tag is not None for tag in tags]))
+        comes += [frames[name].format(tag) for tag in tags if tag is not None]
+    words = [f"{octets}:{''.join(str(int(way)) for way in ways)}" for octets, ways in sends]
+    done = subprocess.run([*where, sys.executable, "-c", STATIONS, *words], capture_output=True, text=True)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 0, error
+    assert json.loads(done.stdout or "[]") == comes, done.stderr
+
+
 OFFLOADS = """if True:
     import ctypes, fcntl, ipaddress, socket, struct
     from contextlib import ExitStack
@@ -620,6 +690,41 @@ def test_a_python_program_starts_a_session(tmp_path: Path) -> None:
     assert list(result.changes["source"]) == ["set"]
     with pytest.raises(BentpipeError, match="nosuch"), api.attach("nosuch", ends, folder=tmp_path / "other"):
         pass
+
+
+def _changed_before(ends: dict[str, str], folder: Path, start: datetime) -> None:
+    """A program changes a session before its start, and asks for its time behind it."""
+    options = ["--at", start.isoformat(), *NEAR]
+    with api.attach("acts-1flow", ends, folder=folder, options=options) as session:
+        assert session.client.session()["started"] == start.isoformat(timespec="milliseconds")
+        change, now = session.client.set({"satellite.ber": 1e-6}), session.client.now()
+        assert datetime.now(UTC) > start or (change["at_s"], now["time_s"]) == (0, 0)
+        while datetime.now(UTC) < start + timedelta(seconds=0.2):
+            time.sleep(0.01)
+        time_s = session.client.now()["time_s"]
+        assert 0 < time_s <= (datetime.now(UTC) - start).total_seconds()
+
+
+def test_a_session_starts_at_a_time_of_day(tmp_path: Path) -> None:
+    """Programs can change it before; frames that come before are dropped; simulated time 0 is that time."""
+    station = Station()
+    station.start()
+    ends = {host: f"udp:{a}-{b}" for host, a, b in zip(("alpha1", "ultra"), station.theirs, station.ours, strict=True)}
+    for ahead_s in (3, 12, 30):  # a machine with other work needs longer to be ready
+        folder, start = tmp_path / f"run{ahead_s}", datetime.now(UTC) + timedelta(seconds=ahead_s)
+        try:
+            _changed_before(ends, folder, start)
+            break
+        except BentpipeError as error:
+            assert "start it earlier" in str(error) and ahead_s < 30
+    station.over = True
+    summary = json.loads((folder / "result.json").read_text())
+    assert summary["status"] == "done"
+    assert summary["attached"]["started"] == start.isoformat(timespec="milliseconds")
+    assert f"Simulated time 0 was {start:%Y-%m-%d %H:%M:%S}" in (folder / "report.html").read_text()
+    counts = [end["counts"] for end in summary["attached"]["ends"]]
+    assert all(each["arrived"] >= each["early"] + each["injected"] for each in counts)
+    assert sum(each["early"] for each in counts) > 0 and sum(each["injected"] for each in counts) > 0
 
 
 def test_lines_of_json_go_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,9 +33,9 @@ int bp_attach_replay(bp_net* net, const char* path) {
 
 int bp_attach_close(bp_net* net) { return net->attachment->close(); }
 
-int bp_attach_begin(bp_net* net, int32_t threads[2]) {
+int bp_attach_begin(bp_net* net, uint64_t in, int32_t threads[2]) {
     return net->attempt([&] {
-        net->attachment->begin(threads);
+        net->attachment->begin(int64_t(in), threads);
         return 0;
     });
 }

@@ -16,7 +16,7 @@ typedef struct {
 } bp_histogram;
 typedef struct {
     uint64_t arrived, arrived_octets; /* frames, packets or cells that came, whatever they were */
-    uint64_t malformed, too_long, hec_errors, no_vc, oam, pdu_wrong, queue_full, kernel_full; /* of these: gone before the network */
+    uint64_t malformed, too_long, hec_errors, no_vc, no_vlan, oam, pdu_wrong, early, queue_full, kernel_full; /* of these: gone before the network */
     uint64_t injected, injected_octets, refused, late, late_dropped; /* SDUs given to the network; the NIC's queue was full; late ones */
     uint64_t received, not_ours, wrong[8]; /* whole SDUs from the network; of another encapsulation; PDUs by status */
     uint64_t out_late, out_late_dropped, out_full;
@@ -36,11 +36,13 @@ int bp_attach_end(bp_net*, const bp_end*); /* its number */
 typedef struct {
     uint32_t from, to, vc, vpi, vpi_there, vci;
     uint64_t delay; /* ns that it is to take */
+    int32_t vlan, vlan_there; /* VLAN of its frames at either end, as bp::End::Vc */
 } bp_attached_vc;
 void bp_attach_vc(bp_net*, const bp_attached_vc*); /* from an end's NIC to another's, with its VPIs on their lines */
 int bp_attach_record(bp_net*, const char* path); /* what is injected goes there, from now on */
 int bp_attach_close(bp_net*);                    /* ends that file and the threads; the error number of its first failed write */
-int bp_attach_begin(bp_net*, int32_t threads[2]); /* simulated time 0 is now; the ids of the threads that read and release */
+/* Simulated time 0 is now, or in so many ns (what comes before is dropped); the ids of the threads that read and release. */
+int bp_attach_begin(bp_net*, uint64_t in, int32_t threads[2]);
 int bp_attach_replay(bp_net*, const char* path);  /* instead: without a clock, what such a file has */
 /* Instead, for tests: a clock that moves when it is waited for, and may stand `length` ns at a time; what comes at an end, and is read later. */
 void bp_attach_by_hand(bp_net*);

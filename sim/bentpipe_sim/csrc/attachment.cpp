@@ -48,13 +48,13 @@ uint32_t Attachment::add(const bp_end& given) {
 }
 
 void Attachment::vc(const bp_attached_vc& vc) {
-    ends[vc.from]->out.push_back({vc.vc, vc.to, vc.vpi, vc.vci, int64_t(vc.delay)});
-    ends[vc.to]->in.push_back({vc.vc, vc.from, vc.vpi_there, vc.vci, int64_t(vc.delay)});
+    ends[vc.from]->out.push_back({vc.vc, vc.to, vc.vpi, vc.vci, int64_t(vc.delay), vc.vlan});
+    ends[vc.to]->in.push_back({vc.vc, vc.from, vc.vpi_there, vc.vci, int64_t(vc.delay), vc.vlan_there});
 }
 
-void Attachment::begin(int32_t threads[2]) {
+void Attachment::begin(int64_t in, int32_t threads[2]) {
     auto host_io = std::make_unique<HostIo>(ends);
-    host_io->begin(threads);
+    host_io->begin(in, threads);
     io_ = std::move(host_io);
 }
 

@@ -27,7 +27,7 @@ class Attachment {
     uint32_t add(const bp_end& given);
     void vc(const bp_attached_vc& vc);
 
-    void begin(int32_t threads[2]);  // with the machine's clock
+    void begin(int64_t in, int32_t threads[2]);  // with the machine's clock, in so many ns
     void by_hand();
     ScriptedIo* hand = nullptr;  // its clock and I/O, then
     void record(const char* path);  // std::runtime_error: it can't be written

@@ -14,14 +14,36 @@ using Octets = std::vector<uint8_t>;
 
 constexpr uint8_t BRIDGED[10] = {0xAA, 0xAA, 3, 0, 0x80, 0xC2, 0, 7, 0, 0};
 constexpr uint8_t ROUTED[6] = {0xAA, 0xAA, 3, 0, 0, 0};  // and an EtherType
-constexpr size_t ETHERNET = 14, CELL = 53, PAYLOAD = 48;
+constexpr size_t ETHERNET = 14, ADDRESSES = 12, TAG = 4, CELL = 53, PAYLOAD = 48;
+constexpr uint16_t VLAN = 0x8100;  // the type of a customer's tag (802.1Q 9.6)
 
-// The SDU of a frame; none if it is no frame.
-inline bool bridged(const uint8_t* frame, size_t length, Octets& sdu) {
+// The tag behind a frame's addresses: its type, and PCP, DEI and VID.
+inline void put_tag(uint8_t* at, uint16_t type, uint16_t control) {
+    at[0] = uint8_t(type >> 8);
+    at[1] = uint8_t(type);
+    at[2] = uint8_t(control >> 8);
+    at[3] = uint8_t(control);
+}
+inline void add_tag(Octets& frame, uint16_t type, uint16_t control) {
+    frame.insert(frame.begin() + ADDRESSES, TAG, 0);
+    put_tag(frame.data() + ADDRESSES, type, control);
+}
+inline bool has_tag(const uint8_t* frame, size_t length) {
+    return length >= ETHERNET + TAG && (frame[12] << 8 | frame[13]) == VLAN;
+}
+// The VID of a frame; 0: it has no tag, or one with a priority alone.
+inline int32_t vlan_of(const uint8_t* frame, size_t length) {
+    return has_tag(frame, length) ? (frame[14] << 8 | frame[15]) & 0xFFF : 0;
+}
+
+// The SDU of a frame, without its tag if so wanted; none if it is no frame.
+inline bool bridged(const uint8_t* frame, size_t length, Octets& sdu, bool untagged = false) {
     if (length < ETHERNET) return false;
-    sdu.resize(sizeof BRIDGED + length);
+    const size_t behind = ADDRESSES + (untagged ? TAG : 0);
+    sdu.resize(sizeof BRIDGED + ADDRESSES + length - behind);
     std::memcpy(sdu.data(), BRIDGED, sizeof BRIDGED);
-    std::memcpy(sdu.data() + sizeof BRIDGED, frame, length);
+    std::memcpy(sdu.data() + sizeof BRIDGED, frame, ADDRESSES);
+    std::memcpy(sdu.data() + sizeof BRIDGED + ADDRESSES, frame + behind, length - behind);
     return true;
 }
 

@@ -28,6 +28,16 @@ int64_t clock_ns(clockid_t which) {
 
 timespec as_timespec(int64_t ns) { return {time_t(ns / 1000000000), long(ns % 1000000000)}; }
 
+// The kernel takes the outer tag out of a frame before a packet socket gets it, and hands it over beside the frame.
+void restore_tag(const tpacket_auxdata& about, uint8_t*& frame, size_t& length) {
+    if (!(about.tp_status & TP_STATUS_VLAN_VALID) || length < ADDRESSES) return;
+    const bool named = about.tp_status & TP_STATUS_VLAN_TPID_VALID;
+    std::memmove(frame - TAG, frame, ADDRESSES);
+    frame -= TAG;
+    length += TAG;
+    put_tag(frame + ADDRESSES, named ? about.tp_vlan_tpid : VLAN, about.tp_vlan_tci);
+}
+
 }  // namespace
 
 // An end
@@ -40,10 +50,27 @@ bool End::take(const uint8_t* octets, size_t length, Octets& sdu, uint32_t& vc) 
         ++counts.too_long;
         return false;
     }
+    if (by_vlan()) return take_tagged(octets, length, sdu, vc);
     vc = BY_ADDRESS;
     if (is.carries == FRAMES ? bridged(octets, length, sdu) : routed(octets, length, sdu)) return true;
     ++counts.malformed;
     return false;
+}
+
+// A frame's tag names its VC, and stays here.
+bool End::take_tagged(const uint8_t* frame, size_t length, Octets& sdu, uint32_t& vc) {
+    if (length < ETHERNET) {
+        ++counts.malformed;
+        return false;
+    }
+    const int32_t vlan = vlan_of(frame, length);
+    const auto own = std::find_if(out.begin(), out.end(), [&](const Vc& it) { return it.vlan == vlan; });
+    if (own == out.end()) {
+        ++counts.no_vlan;
+        return false;
+    }
+    vc = own->vc;
+    return bridged(frame, length, sdu, has_tag(frame, length));
 }
 
 bool End::take_cell(const uint8_t* cell, size_t length, Octets& sdu, uint32_t& vc) {
@@ -80,16 +107,23 @@ bool End::give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) c
         return true;
     }
     const size_t before = is.carries == FRAMES ? before_frame(sdu, length) : before_packet(sdu, length);
-    if (before) octets.assign(sdu + before, sdu + length);
-    return before != 0;
+    if (!before) return false;
+    octets.assign(sdu + before, sdu + length);
+    if (by_vlan()) {
+        const auto own = std::find_if(in.begin(), in.end(), [&](const Vc& it) { return it.vc == vc; });
+        if (own == in.end()) return false;
+        if (own->vlan > 0) add_tag(octets, VLAN, uint16_t(own->vlan));
+    }
+    return true;
 }
 
 // I/O of the machine
 
-void HostIo::begin(int32_t threads[2]) {
+void HostIo::begin(int64_t in, int32_t threads[2]) {
     stop_ = eventfd(0, EFD_NONBLOCK);
     buffers_.resize(BATCH * ROOM);
-    start_ = clock_ns(CLOCK_MONOTONIC);
+    waits_ = in > 0;
+    start_ = clock_ns(CLOCK_MONOTONIC) + in;
     releaser_ = std::thread([this] { leave(); });
     reader_ = std::thread([this] { read(); });
     while (!reader_id_ || !releaser_id_) std::this_thread::yield();
@@ -188,9 +222,9 @@ bool HostIo::read_socket(uint32_t number) {
     if (end.counts.gone) return false;
     mmsghdr messages[BATCH]{};
     iovec places[BATCH];
-    alignas(cmsghdr) char controls[BATCH][CMSG_SPACE(sizeof(timespec)) + 64];
+    alignas(cmsghdr) char controls[BATCH][CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(tpacket_auxdata)) + 64];
     for (size_t k = 0; k < BATCH; ++k) {
-        places[k] = {buffers_.data() + k * ROOM, ROOM};
+        places[k] = {buffers_.data() + k * ROOM + TAG, ROOM - TAG};
         messages[k].msg_hdr.msg_iov = &places[k];
         messages[k].msg_hdr.msg_iovlen = 1;
         messages[k].msg_hdr.msg_control = controls[k];
@@ -206,24 +240,37 @@ bool HostIo::read_socket(uint32_t number) {
     const int64_t day = clock_ns(CLOCK_REALTIME), here = now();
     for (int k = 0; k < count; ++k) {
         int64_t at = here;
+        uint8_t* octets = static_cast<uint8_t*>(places[k].iov_base);
+        size_t count_of = messages[k].msg_len;
         msghdr& message = messages[k].msg_hdr;
         for (cmsghdr* control = CMSG_FIRSTHDR(&message); control; control = CMSG_NXTHDR(&message, control)) {
+            if (control->cmsg_level == SOL_PACKET && control->cmsg_type == PACKET_AUXDATA) {
+                tpacket_auxdata about;
+                std::memcpy(&about, CMSG_DATA(control), sizeof about);
+                restore_tag(about, octets, count_of);
+            }
             if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_TIMESTAMPNS) continue;
             timespec stamp;
             std::memcpy(&stamp, CMSG_DATA(control), sizeof stamp);
             const int64_t age = day - (int64_t(stamp.tv_sec) * 1000000000 + stamp.tv_nsec);
             at = here - std::max<int64_t>(age, 0);
         }
-        came(number, std::max<int64_t>(at, 0), buffers_.data() + size_t(k) * ROOM, messages[k].msg_len);
+        came(number, at, octets, count_of);
     }
     return count == int(BATCH);
 }
 
 void HostIo::came(uint32_t number, int64_t at, const uint8_t* octets, size_t length) {
-    ReceivedSdu arrival{at, number, BY_ADDRESS, {}};
+    ReceivedSdu arrival{std::max<int64_t>(at, 0), number, BY_ADDRESS, {}};
     End& end = *ends_[number];
     {
         std::lock_guard<std::mutex> held(lock);
+        if (at < 0 && waits_) {
+            ++end.counts.arrived;
+            end.counts.arrived_octets += length;
+            ++end.counts.early;
+            return;
+        }
         if (!end.take(octets, length, arrival.sdu, arrival.vc)) return;
     }
     std::lock_guard<std::mutex> held(in_);

@@ -44,7 +44,9 @@ class End {
     struct Vc {  // to or from another end, with its numbers on this end's line
         uint32_t vc, other, vpi, vci;
         int64_t delay;
+        int32_t vlan;  // of its frames at this end: an 802.1Q VID, 0 for frames without a tag; ANY: as they come
     };
+    static constexpr int32_t ANY = -1;
 
     const bp_end is;
     bool cells() const { return is.carries >= CELLS; }
@@ -61,6 +63,8 @@ class End {
   private:
     PduCrc crc() const { return is.carries == DYNAMIPS ? PduCrc::DYNAMIPS : PduCrc::AAL5; }
     bool take_cell(const uint8_t* cell, size_t length, Octets& sdu, uint32_t& vc);
+    bool take_tagged(const uint8_t* frame, size_t length, Octets& sdu, uint32_t& vc);
+    bool by_vlan() const { return is.carries == FRAMES && !out.empty() && out.front().vlan != ANY; }
 
     std::map<uint32_t, Reassembly> cells_;  // by VC
 };
@@ -83,7 +87,7 @@ class HostIo final : public IoBackend {
   public:
     explicit HostIo(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
     ~HostIo() override { close(); }
-    void begin(int32_t threads[2]);
+    void begin(int64_t in, int32_t threads[2]);
 
     int64_t now() override;
     void wait(int64_t until) override;
@@ -106,6 +110,7 @@ class HostIo final : public IoBackend {
 
     std::vector<std::unique_ptr<End>>& ends_;
     int64_t start_ = 0;
+    bool waits_ = false;  // the start was ahead when it began: what comes before is dropped
     std::deque<ReceivedSdu> arrivals_;
     size_t arrived_octets_ = 0;
     std::deque<OutgoingSdu> leaving_;

@@ -21,6 +21,9 @@ __all__ = ["ETHERNET", "KINDS", "End", "Opened", "parse_end"]
 ETHERNET: Final = 18
 """Octets of a frame beside the IP packet, at most: two addresses, a VLAN's tag, the type."""
 
+_MOST_VID: Final = 4094
+"""The VID 4095 is reserved (802.1Q table 9-2)."""
+
 Addresses = Sequence[ipaddress.IPv4Interface | ipaddress.IPv6Interface]
 """Addresses of an end: IPv4, and IPv6 if wanted."""
 
@@ -58,10 +61,22 @@ class Opened:
 
 @dataclass(frozen=True)
 class End:
-    """An end as an option names it: a kind of :data:`KINDS`, and the text after the colon."""
+    """An end as an option names it.
+
+    Members
+    -------
+    kind : str
+        One of :data:`KINDS`.
+    text : str
+        The text after the colon, up to the first comma.
+    vlans : tuple of (int, str)
+        VLANs, each with the name of a VC from or to this end, or of another attached host; 0: frames without a tag.
+        Empty: tags are not looked at.
+    """
 
     kind: str
     text: str
+    vlans: tuple[tuple[int, str], ...] = ()
 
     @property
     def carries(self) -> Carries:
@@ -78,24 +93,37 @@ class End:
         return KINDS[self.kind].open(self.text, stack, mtu, addresses)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.text}"
+        return ",".join([f"{self.kind}:{self.text}", *(f"{vid}={name}" for vid, name in self.vlans)])
 
 
 def parse_end(text: str, option: str) -> End:
-    """Return the end that an option names as ``KIND:TEXT``.
+    """Return the end that an option names as ``KIND:TEXT`` or ``KIND:TEXT,VLAN=NAME,…``.
 
     Raises
     ------
     BentpipeError
     """
-    kind, colon, rest = text.partition(":")
+    whole, *tags = text.split(",")
+    kind, colon, rest = whole.partition(":")
     if not colon or not rest:
         raise BentpipeError(f"{option} {text}: expected {', '.join(f'{name}:{k.form}' for name, k in KINDS.items())}")
     if kind not in KINDS:
         raise BentpipeError(f"{option} {text}: there is no end {kind!r}{nearest(kind, KINDS)}; {', '.join(KINDS)}")
     if KINDS[kind].form == "NAME" and not _INTERFACE.fullmatch(rest):
         raise BentpipeError(f"{option} {text}: a name has 1 to 15 letters, digits, '-', '_' and '.'")
-    return End(kind, rest)
+    if tags and KINDS[kind].carries is not Carries.FRAMES:
+        raise BentpipeError(f"{option} {text}: an end {kind!r} carries no Ethernet frames, so it has no VLANs")
+    return End(kind, rest, tuple(_vlan(tag, f"{option} {text}") for tag in tags))
+
+
+def _vlan(text: str, where: str) -> tuple[int, str]:
+    vid, equals, name = text.partition("=")
+    if not equals or not name or not (vid.isascii() and vid.isdecimal()) or int(vid) > _MOST_VID:
+        raise BentpipeError(
+            f"{where}: {text!r}: expected VLAN=NAME: a VID of 1 to {_MOST_VID}, 0 for frames without a tag; "
+            "and a VC or another attached host"
+        )
+    return int(vid), name
 
 
 def _namespace(name: str, stack: ExitStack, mtu: int, addresses: Addresses) -> Opened:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bentpipe.attach.ends import End, parse_end
+from bentpipe.attach.vlans import Vlans, with_vlans
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.specs import Experiment
 from bentpipe_hdl.words import nearest
-from bentpipe_sim.attached import Carries
+from bentpipe_sim.attached import ANY, Carries
 
 __all__ = ["Attached", "attached_hosts", "parse_ends"]
 
@@ -27,11 +28,18 @@ class Attached:
         The VCs between them, indices into the experiment's.
     left_out : tuple of str
         Flows between one of them and a host inside, which nobody carries now.
+    vlans : Vlans
     """
 
     ends: Mapping[str, End]
     vcs: tuple[int, ...]
     left_out: tuple[str, ...] = ()
+    vlans: Vlans = field(default_factory=dict)
+
+    def vlans_of(self, experiment: Experiment, vc: int) -> tuple[int, int]:
+        """Return the VLAN of a VC's frames at its source and at its sink; ``ANY``: the end looks at no tags."""
+        path = experiment.vcs[vc].path
+        return self.vlans.get((path[0], vc), ANY), self.vlans.get((path[-1], vc), ANY)
 
 
 def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> dict[str, End]:
@@ -44,7 +52,7 @@ def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> d
     found: dict[str, End] = {}
     for option, text, usual in [("--a", a, first.source), ("--b", b, first.sink), *(("--end", t, "") for t in more)]:
         host, equals, end = text.partition("=")
-        if not equals:
+        if not equals or ":" in host:  # an end's VLANs have such a sign, too
             host, end = usual, text
         if not host:
             raise BentpipeError(f"{option} {text}: expected HOST=END; the hosts are {', '.join(hosts)}")
@@ -80,10 +88,8 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
         several = vc.root is not None or any(other.root == index for other in experiment.vcs)
         if vc.path[0] in ends and vc.path[-1] in ends and not several:
             vcs.append(index)
+    vcs, vlans = with_vlans(experiment, ends, vcs)
     pairs = [(experiment.vcs[vc].path[0], experiment.vcs[vc].path[-1]) for vc in vcs]
-    if len(set(pairs)) < len(pairs):  # the first of two that lead from one host to another
-        vcs = [vc for k, vc in enumerate(vcs) if pairs[k] not in pairs[:k]]
-        pairs = [(experiment.vcs[vc].path[0], experiment.vcs[vc].path[-1]) for vc in vcs]
     for host, end in ends.items():
         out, back = ([pair for pair in pairs if pair[side] == host] for side in (0, 1))
         if not out or not back:
@@ -105,4 +111,4 @@ def attached_hosts(experiment: Experiment, ends: Mapping[str, End]) -> tuple[Exp
         )
     left_of = dataclasses.replace(experiment, flows=left, published=(), expect=(), theory=())
     torn = tuple(flow.name for flow in experiment.flows if (flow.source in ends) != (flow.sink in ends))
-    return left_of, Attached(ends, tuple(vcs), torn)
+    return left_of, Attached(ends, tuple(vcs), torn, vlans)

@@ -42,6 +42,7 @@ CLONE_NEWNET: Final = 0x40000000
 _RCVBUF: Final = 32 << 20
 _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
+_PACKET_AUXDATA: Final = 8
 _PACKET_IGNORE_OUTGOING: Final = 23
 _PACKET_ADD_MEMBERSHIP: Final = 1
 _SOL_PACKET: Final = 263
@@ -179,6 +180,7 @@ def packet_socket(interface: str, promiscuous: bool = False) -> socket.socket:
     try:
         made = stamped(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
         made.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        made.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)  # VLAN tags, which the kernel takes out of frames
         made.bind((interface, _ETH_P_ALL))
         if promiscuous:
             index = socket.if_nametoindex(interface)

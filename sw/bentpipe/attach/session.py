@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from bentpipe.attach.rpc import VERSION, Service
 from bentpipe.attach.settings import read_settings
 from bentpipe.attach.slack import shortened, take_slack
 from bentpipe.attach.verdict import end_row, verdict_of
+from bentpipe.errors import BentpipeError
 from bentpipe.experiment.build.hosts import BuiltExperiment, add_hosts
 from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.build.overrides import Overrides
@@ -89,6 +91,8 @@ class Options:
         The same for IPv6; None: they have no such addresses.
     commands : tuple of str, optional
         For ``bentpipe shell``: options and words of the commands that it runs in the namespaces, as they were given.
+    start : datetime, optional
+        The time of day of simulated time 0, with its zone; None: as soon as everything is ready.
     """
 
     late: Late = Late.REPORT
@@ -100,6 +104,7 @@ class Options:
     subnet: ipaddress.IPv4Network = SUBNET
     subnet6: ipaddress.IPv6Network | None = None
     commands: tuple[str, ...] | None = None
+    start: datetime | None = None
 
 
 class _Ledger:
@@ -132,14 +137,17 @@ class Way:
 
     Members
     -------
+    ready : callable
+        Called when everything is ready, before the clock starts.
     began : callable
-        Called when the clock begins.
+        Called when the clock starts.
     tell : callable
         Called with the session and its time in ps.
     over : callable
         Returns True if the session is to end.
     """
 
+    ready: Callable[[], None] = field(default=lambda: None)
     began: Callable[[], None] = field(default=lambda: None)
     tell: Callable[[Session, int], None] = field(default=lambda _session, _now: None)
     over: Callable[[], bool] = field(default=lambda: False)
@@ -170,6 +178,8 @@ class Session:
         The ends that are there, by host.
     changed : list of dict
         What was changed while it went on: ``at_ps`` and ``settings``.
+    started : datetime, optional
+        The time of day of simulated time 0; None: not known yet, or a replay.
 
     Raises
     ------
@@ -215,6 +225,7 @@ class Session:
         self._overrides: Overrides | None = None
         self.changed: list[dict[str, Any]] = []
         self._begun = False
+        self.started: datetime | None = None
         self._spent = (time.thread_time(), time.process_time())
 
     @property
@@ -294,7 +305,8 @@ class Session:
         for index in self.attached.vcs:
             vc = self.experiment.vcs[index]
             source, sink = self.numbers[vc.path[0]], self.numbers[vc.path[-1]]
-            made.join(source, sink, vcs[index], self.slack.delays_ps[vc.name])
+            vlans = self.attached.vlans_of(self.experiment, index)
+            made.join(source, sink, vcs[index], self.slack.delays_ps[vc.name], vlans)
         self.attachment = made
         return made
 
@@ -346,8 +358,28 @@ class Session:
         gc.disable()
         sys.setswitchinterval(_SWITCH_S)
         self._begun = True
-        self._way.began()  # what that takes is no part of simulated time
-        self._prefer((0, *self.attachment.begin()))
+        self._way.ready()
+        start = self.options.start
+        if start is None:
+            self._way.began()  # what that takes is no part of simulated time
+        wait_ns = 0 if start is None else round(start.timestamp() * 1e9) - time.time_ns()
+        if start is not None and wait_ns <= 0:
+            raise BentpipeError(f"--at: the network was ready {-wait_ns / 1e9:.1f} s after that time; start it earlier")
+        self.started = datetime.now(UTC) if start is None else start.astimezone(UTC)
+        self._prefer((0, *self.attachment.begin(wait_ns)))
+
+    def starts(self) -> bool:
+        """Execute waiting requests while the start is still ahead, for 5 ms at most; return False once it has come."""
+        left_s = 0.0 if self.options.start is None or self._replay else self.options.start.timestamp() - time.time()
+        if left_s <= 0 or self._stopped:
+            return False
+        time.sleep(min(left_s, _TURN_PS / 1e12))
+        return True
+
+    def begin_commands(self) -> None:
+        """Report that the clock has started, where the start was ahead."""
+        if self.options.start is not None and not self._replay:
+            self._way.began()
 
     def _prefer(self, threads: Sequence[int]) -> None:
         """Set real-time priority for the simulation, a higher one for input and output, and their processors."""
@@ -486,6 +518,7 @@ class Session:
             "process": os.getpid(),
             "ends": ends,
             "slack": dataclasses.asdict(self.slack),
+            "started": _iso(self.started),
         }
 
     def stop(self) -> None:
@@ -542,6 +575,7 @@ class Session:
             "processor_s": self._processor(),
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
+            "started": _iso(self.started),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
             "recorded": self._record is not None,
             "commands": None if self.options.commands is None else list(self.options.commands),
@@ -577,6 +611,10 @@ class Session:
         return "a packet was late, and --late abort ends it there" if self.attachment.over else ""
 
 
+def _iso(when: datetime | None) -> str | None:
+    return None if when is None else when.isoformat(timespec="milliseconds")
+
+
 def _told(event: EventSpec) -> dict[str, Any]:
     """Return a change in the form that programs receive."""
     return {
@@ -603,6 +641,18 @@ class _Engine:
         self._begun, self._goes_on = False, True
         self._told_ps = 0
 
+    def _wait(self, progress: Callable[[int], bool | None] | None) -> None:
+        """Wait for the start of the session, and execute the requests of programs meanwhile."""
+        told_s = time.monotonic()
+        while self._goes_on and self._session.starts():
+            self._goes_on = self._session.turn(0)
+            if time.monotonic() - told_s >= PROGRESS_PS / 1e12:
+                told_s = time.monotonic()
+                goes_on = progress is None or progress(0) is not False
+                self._goes_on = self._session.goes_on(0) and goes_on and self._goes_on
+        if self._goes_on:
+            self._session.begin_commands()
+
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
         """Run as an engine does, and return the time reached; once the session is over, no more time passes.
 
@@ -611,6 +661,7 @@ class _Engine:
         if not self._begun:
             self._begun = True
             self._session.begin(self._network)
+            self._wait(progress)
         now = self._network.now_ps
         while self._goes_on and now < until_ps:
             due = self._session.next_change_ps()

@@ -57,5 +57,5 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
 
 def _dropped(counts: Mapping[str, Any]) -> int:
     """Return the number of packets that an end dropped, on the way in and out."""
-    names = ("malformed", "too_long", "hec_errors", "no_vc", "oam", "pdu_wrong", "queue_full", "kernel_full")
+    names = ("malformed", "too_long", "hec_errors", "no_vc", "no_vlan", "oam", "pdu_wrong", "queue_full", "kernel_full")
     return sum(counts[name] for name in (*names, "late_dropped", "out_late_dropped", "out_full", "unsent"))

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +89,11 @@ def session_options(parser: argparse.ArgumentParser) -> None:
         "--subnet", default="10.111.0.0/24", help="addresses of namespace ends (default: 10.111.0.0/24)"
     )
     parser.add_argument("--subnet6", metavar="PREFIX", help="IPv6 addresses of namespace ends, too; as fd00:111::/64")
+    parser.add_argument(
+        "--at",
+        metavar="TIME",
+        help="the time of day of simulated time 0: 2026-12-24T18:00:00Z, 18:00, or '+30 s' from now (default: at once)",
+    )
     parser.add_argument("--record", action="store_true", help="record all received packets, for `bentpipe replay`")
     pcap_option(parser)
     engine_option(parser)
@@ -95,7 +101,12 @@ def session_options(parser: argparse.ArgumentParser) -> None:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     ends = "ns:, tap:, tun: or if:NAME, udp:, cells-udp: or dynamips:LOCAL-REMOTE"
-    parser.add_argument("--a", required=True, metavar="END", help=f"attachment of the first flow's source: {ends}")
+    parser.add_argument(
+        "--a",
+        required=True,
+        metavar="END",
+        help=f"attachment of the first flow's source: {ends}; if:NAME,VLAN=HOST,… selects VCs by VLAN",
+    )
     parser.add_argument(
         "--b", required=True, metavar="END", help="attachment of its sink; HOST=END attaches another host instead"
     )
@@ -147,6 +158,7 @@ def subnet6_of(given: argparse.Namespace) -> ipaddress.IPv6Network | None:
 def options_of(given: argparse.Namespace) -> Options:
     """Return the session's settings from the command line."""
     from bentpipe.attach.session import Options
+    from bentpipe.attach.start import parse_start
     from bentpipe.experiment.load import parse_duration
     from bentpipe_sim.attached import Late
 
@@ -166,21 +178,19 @@ def options_of(given: argparse.Namespace) -> Options:
         record=given.record,
         subnet=subnet_of(given),
         subnet6=subnet6_of(given),
+        start=parse_start(given.at, datetime.now().astimezone()) if given.at is not None else None,
     )
 
 
-def carry_on(
-    given: argparse.Namespace, session: Session, began: Callable[[], None], over: Callable[[], bool] | None = None
-) -> int:
+def carry_on(given: argparse.Namespace, session: Session, **callbacks: Callable[..., Any]) -> int:
     """Run an opened session into its folder, report its result, and return the exit code.
 
-    ``began`` is called when the session's clock has begun.
+    ``callbacks`` are members of :class:`~bentpipe.attach.session.Way`.
     """
     from bentpipe.attach.session import Way
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
-        way = Way(began, _Teller(given), over or (lambda: False))
-        result = session.run(folder, given.settings, way)
+        result = session.run(folder, given.settings, Way(tell=_Teller(given), **callbacks))
         return conclude(given, result.summary, folder.path)
 
 
@@ -264,17 +274,20 @@ def _run(given: argparse.Namespace) -> int:
     ends = parse_ends(given.a, given.b, given.end, experiment)
     session = Session(experiment, ends, options_of(given))
     with json_lines(given), session.open():
-        return carry_on(given, session, lambda: _say_ends(given, session))
+        return carry_on(given, session, ready=lambda: _say_ends(given, session))
 
 
 def _say_ends(given: argparse.Namespace, session: Session) -> None:
     """Report the places of the ends, now that packets pass."""
     ends = {host: end.row() for host, end in session.opened.items()}
-    if say_json(given, {"kind": "begin", "ends": ends, "slack": session.text}):
+    start = session.options.start
+    row = {"kind": "begin", "ends": ends, "slack": session.text}
+    if say_json(given, row | ({"starts": start.isoformat()} if start else {})):
         return
     for host, end in session.opened.items():
         print(f"{host}: {', '.join((end.where, *end.addresses))}")
-    print(f"{session.text}\nAttached; Ctrl-C ends it.", flush=True)
+    starts = f" It starts at {start.astimezone().isoformat(' ')}." if start else ""
+    print(f"{session.text}\nAttached; Ctrl-C ends it.{starts}", flush=True)
 
 
 COMMAND = Command(

@@ -56,9 +56,11 @@ def _run(given: argparse.Namespace) -> int:
         with session.open():
             try:
                 if not given.json:
-                    print(f"a is {flow.source}, b is {flow.sink}; {session.text}", file=sys.stderr, flush=True)
+                    starts = f"; starts at {options.start.astimezone().isoformat(' ')}" if options.start else ""
+                    text = f"a is {flow.source}, b is {flow.sink}; {session.text}{starts}"
+                    print(text, file=sys.stderr, flush=True)
                 with json_lines(given):
-                    code = carry_on(given, session, commands.begin, commands.over)
+                    code = carry_on(given, session, began=commands.begin, over=commands.over)
             finally:
                 ended = commands.close()
         return code or ended

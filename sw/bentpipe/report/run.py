@@ -232,7 +232,9 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
         told = (counts["injected"], counts["released"], end["dropped"], late["count"], computed["count"])
         rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in told), *times])
     yield table(_ENDS, rows, 2, name="Real hosts")
-    parts = [attached["slack"]["text"], f"{attached['priority']} priority"]
+    started = attached.get("started")
+    parts = [f"Simulated time 0 was {started.replace('T', ' ').replace('+00:00', ' UTC')}"] if started else []
+    parts += [attached["slack"]["text"], f"{attached['priority']} priority"]
     parts += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
     parts += [
         f"at {change['at_ps'] / 1e12:.2f} s: {', '.join(change['settings']) or 'back to the state of the file'}"

@@ -247,7 +247,7 @@ SLACK = "--computing '20 ms' --late drop"
 @pytest.mark.parametrize(
     ("commands", "wanted"),
     [
-        (None, f"bentpipe attach {HOW} --a h1=ns:x --b h2=tap:y --end h3=udp:1-2 {SLACK}"),
+        (None, f"bentpipe attach {HOW} --a h1=ns:x --b h2=tap:y,9=v --end h3=udp:1-2 {SLACK}"),
         (["--there", "iperf3 -s"], f"bentpipe shell {HOW} {SLACK} --there 'iperf3 -s'"),
     ],
     ids=["attach", "shell"],
@@ -256,7 +256,7 @@ def test_a_command_starts_a_session_again(commands, wanted):
     """Not a run that simulates the flows of its hosts; that of a recorded one injects its packets again."""
     summary = finished(settings=["a.b=1"]) | {"file": "my.toml", "seed": 7, "versions": {"engine": "native"}}
     summary["time"] |= {"limit_s": 1e5, "full_s": 10.0}
-    ends = [{"host": host, "end": end} for host, end in (("h1", "ns:x"), ("h2", "tap:y"), ("h3", "udp:1-2"))]
+    ends = [{"host": host, "end": end} for host, end in (("h1", "ns:x"), ("h2", "tap:y,9=v"), ("h3", "udp:1-2"))]
     wanted_ps = {"computing": 20 * 10**9, "release": 5 * 10**9}
     summary["attached"] = {"ends": ends, "wanted_ps": wanted_ps, "late": "drop", "commands": commands}
     assert session_command(summary) == wanted

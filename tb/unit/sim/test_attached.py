@@ -290,6 +290,47 @@ def test_a_bridge_learns_where_addresses_are() -> None:
                                      (1, frame(2, to=2, by=3)), (1, frame(3, to=2, by=1))])  # fmt: skip
 
 
+def tagged(octets: bytes, vid: int, pcp: int = 0) -> bytes:
+    """A frame with an 802.1Q tag behind its addresses."""
+    return octets[:12] + b"\x81\x00" + (pcp << 13 | vid).to_bytes(2, "big") + octets[12:]
+
+
+def test_a_frames_vlan_selects_its_vc_at_either_end() -> None:
+    """Two VCs each way, and other VIDs at the other end, where 0 is a frame without a tag."""
+    network = Network(seed=1)
+    nics = [network.add_nic(name) for name in "ab"]
+    switch = network.add_switch("s")
+    for k, nic in enumerate(nics):
+        network.connect(nic, (switch, k))
+        network.connect((switch, k), nic)
+    vids = {(0, 1): [(10, 0), (20, 4094)], (1, 0): [(0, 10), (4094, 20)]}
+    joins = [
+        (*way, network.add_vc([nics[way[0]], switch, nics[way[1]]], 0, 32 + 2 * way[0] + k), 0, pair)
+        for way, pairs in vids.items()
+        for k, pair in enumerate(pairs)
+    ]
+    attachment = Attachment(network, MS, 2 * MS)
+    for nic in nics:
+        attachment.add(nic, EndPort(Carries.FRAMES, Transport.DEVICE, -1, 1518, 100))
+    for join in joins:
+        attachment.join(*join)
+    attachment.by_hand()
+    wanted, lost, draw = Counter[tuple[int, bytes]](), [0, 0], random.Random(1)
+    for number in range(400):
+        end, size = number % 2, draw.choice((14, 15, 60, 1514))
+        vid, pcp = draw.choice((0, 10, 20, 4094, 30)), draw.randrange(8)
+        octets = frame(number, size)
+        attachment.arrive(end, 100_000 * number, tagged(octets, vid, pcp) if vid or pcp > 3 else octets)
+        there = dict(vids[end, 1 - end]).get(vid)
+        if there is None:
+            lost[end] += 1
+        else:
+            wanted[1 - end, tagged(octets, there) if there else octets] += 1
+    network.run(100 * MS)
+    assert Counter((each.end, each.octets) for each in attachment.released()) == wanted
+    assert [attachment.counts(end)["no_vlan"] for end in range(2)] == lost and min(lost) > 50
+
+
 @pytest.mark.parametrize("kind", list(Carries))
 def test_whatever_comes_is_counted_and_nothing_is_made_up(kind: Carries) -> None:
     """10,000 of all lengths and contents, some of them right, some almost."""
