@@ -163,6 +163,7 @@ class Run:
         self._overrides = built.overrides
         self._stops = _Stops(experiment, self._overrides.fed)
         self._split: dict[str, Any] | None = None
+        self._resolved: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
 
@@ -298,7 +299,9 @@ class Run:
     def _sum_up(self, stopped: int | None = None, over: bool = False, losses: pa.Table | None = None) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
         end = _End(stopped, over, self._split, losses)
-        summary = _sum_up(self.experiment, self.built, self._settings, self._started, wall_s, end)
+        if self._resolved is None:  # a session has no time to make it again and again
+            self._resolved = _resolved(self.experiment)
+        summary = _sum_up(self.experiment, self.built, self._resolved, self._settings, self._started, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         summary["time"]["parts"] = _parts(self.built)
         figures = {}
@@ -550,6 +553,7 @@ def _outcome(
 def _sum_up(
     experiment: Experiment,
     built: BuiltExperiment,
+    resolved: dict[str, Any],
     settings: tuple[str, ...],
     started: datetime,
     wall_s: float,
@@ -564,7 +568,7 @@ def _sum_up(
         row.setdefault("sink", spec.sink)
     ledger, unexplained = _ledger(built)
     status, reason, verified = _outcome(built, flows, unexplained, end)
-    resolved, overrides = _resolved(experiment), built.overrides
+    overrides = built.overrides
     assert overrides is not None
     rates = overrides.rates_until(now)
     counted = {
