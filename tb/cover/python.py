@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -31,11 +32,17 @@ class Share:
 
 
 def measure(folder: Path, workers: int, tests: list[str]) -> int:
-    """Run the tests under coverage.py and write ``python.json``; pytest's exit code. Data of before are removed."""
+    """Run the tests under coverage.py and write ``python.json``; return pytest's exit code.
+
+    Data of an earlier measurement are removed. The cache of compiled nodes is empty at the beginning: a node that is
+    in the cache is not elaborated, so the RTL's Python would seem not to be reached.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     coverage = [sys.executable, "-m", "coverage"]
     os.environ["COVERAGE_FILE"] = str(folder / "data")  # absolute, since some tests work in other folders
     subprocess.run([*coverage, "erase"], cwd=ROOT, check=True)
+    os.environ["BENTPIPE_CACHE"] = str(folder / "cache")
+    shutil.rmtree(folder / "cache", ignore_errors=True)
     os.environ.setdefault("BENTPIPE_HOSTS", "plain")  # lines of compiled hosts are not seen
     suite = ["-m", "pytest", "-n", str(workers), "--dist", "worksteal", *tests]
     code = subprocess.run([*coverage, "run", *suite], cwd=ROOT, check=False).returncode
@@ -45,9 +52,14 @@ def measure(folder: Path, workers: int, tests: list[str]) -> int:
 
 
 def files(report: Path) -> dict[str, Share]:
-    """Each file's share, as ``coverage json`` has it."""
+    """Return the share of each file of the tree, as ``coverage json`` has it.
+
+    Some tests run a copy of a package in a temporary folder; copies are left out.
+    """
     found = {}
     for name, entry in json.loads(report.read_text())["files"].items():
+        if PurePath(name).is_absolute():
+            continue
         counts = entry["summary"]
         reached = counts["covered_lines"] + counts["covered_branches"]
         found[PurePath(name).as_posix()] = Share(reached, counts["num_statements"] + counts["num_branches"])
