@@ -252,12 +252,12 @@ class Channel:
         for place, node, port, number, vpi, in_path, root in reversed(leg.stops):
             if isinstance(node, (Nic, Switch)):
                 nni = node.line.nni if isinstance(node, Nic) else port >= 0 and node.lines[port].nni
-                told = self._told_on_the_way_to(leg, place, credited)
-                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if told else 0)
+                control = self._carries_control_cells(leg, place, credited)
+                mask = (0xFFFFFFF if nni else 0xFFFFFF) | (NOT_RM if control else 0)
             found.append(LedgerHop(node, port, number, vpi << 16 | self.vci, mask, in_path, root))
         return found[::-1]
 
-    def _told_on_the_way_to(self, leg: Leg, place: int, credited: Collection[Switch]) -> bool:
+    def _carries_control_cells(self, leg: Leg, place: int, credited: Collection[Switch]) -> bool:
         """Return whether RM cells that arrive at this switch or NIC on the VC are credit cells and probes."""
         before = next((node for node in reversed(leg.path[:place]) if isinstance(node, (Nic, Switch))), None)
         if before is None:

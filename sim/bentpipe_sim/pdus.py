@@ -140,13 +140,13 @@ class Pdus:
                 "octets, the "
                 "place at the start or behind it"
             )
-        told = 1 if nic in self._reporting else 0
+        reported = 1 if nic in self._reporting else 0
         writer = BytesWriter()
         write_i64_le(writer, vc << 32 | nic)
         write_i64_le(writer, length << 32 | key)
         write_i64_le(writer, offset)
         write_i64_le(writer, checksum_at << 32 | (checksum_start & _MASK32))
-        write_i64_le(writer, told << 48 | uu << 32 | octets)
+        write_i64_le(writer, reported << 48 | uu << 32 | octets)
         writer.write(head)
         if self._later >= 0:
             self._send_at(self._network, self._later, writer.getvalue())

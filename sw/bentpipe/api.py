@@ -522,7 +522,7 @@ def sweep(
     )
     path = None if folder is None else Path(folder)
     with claim_sweep(plan, path, force) as held, Counted(show_progress) as bar:
-        summary = _swept(plan, held, precision, {"workers": workers, "cluster": cluster, "told": bar.update})
+        summary = _swept(plan, held, precision, {"workers": workers, "cluster": cluster, "progress": bar.update})
     return Sweep(summary, held.path)
 
 

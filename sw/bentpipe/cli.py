@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 take_plugins(given)
             return chosen.run(given)
     except KeyboardInterrupt as error:
-        _say("interrupted", error)
+        _report_error("interrupted", error)
         return exit_code()
     except BrokenPipeError:  # the reader of our output went away
         sys.stderr.close()
@@ -97,7 +97,7 @@ def _prepare_hosts(show: bool) -> None:
         print(f"bentpipe: the hosts run as plain Python: {why_plain}", file=sys.stderr)
 
 
-def _say(what: str, error: BaseException) -> None:
+def _report_error(what: str, error: BaseException) -> None:
     """Print a line about an error, with its notes; a closed terminal is no further error."""
     with suppress(OSError):
         print(f"bentpipe: {'; '.join([what, *getattr(error, '__notes__', ())])}", file=sys.stderr)
@@ -108,7 +108,7 @@ def _failed(error: Exception, verbose: int) -> int:
     if verbose >= 2:
         traceback.print_exception(error)
     if isinstance(error, BentpipeError):
-        _say(one_line(error), error)
+        _report_error(one_line(error), error)
         for line in error.detail.splitlines():
             print(f"    {line}", file=sys.stderr)
         for line in error.more:
@@ -117,19 +117,19 @@ def _failed(error: Exception, verbose: int) -> int:
     from bentpipe_sim.errors import SimulationError
 
     if isinstance(error, SimulationError):
-        _say(one_line(error), error)
+        _report_error(one_line(error), error)
         return 2
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"{place}{error.strerror or one_line(error)}", error)
+        _report_error(f"{place}{error.strerror or one_line(error)}", error)
         return 1
     from bentpipe.experiment.document.plugins import blamed
 
     if where := blamed(error):
-        _say(f"{where}; -vv shows how it came there", error)
+        _report_error(f"{where}; -vv shows how it came there", error)
         return 1
     what = f"internal error: {type(error).__name__}: {one_line(error)}; -vv shows where, please report it"
-    _say(what, error)
+    _report_error(what, error)
     return 1
 
 

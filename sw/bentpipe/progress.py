@@ -87,13 +87,13 @@ class Progress:
     def phase(self, name: str) -> Callable[[float], None]:
         """Show another phase after the run; return a function that takes the completed share of it."""
 
-        def tell(share: float) -> None:
+        def update(share: float) -> None:
             if self._bar is not None:
                 self._bar.update(self._task, completed=share, simulated=name, speed="")
 
         if self._bar is not None:
             self._bar.reset(self._task, simulated=name, speed="")
-        return tell
+        return update
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

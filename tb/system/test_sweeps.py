@@ -45,9 +45,9 @@ def lan(seeds=range(1, 5), vary=("mtu=1500,9180",), duration_ps=SHORT):
     return plan_sweep("lan-1flow", parse_axes(vary), [*seeds], duration_ps=duration_ps)
 
 
-def sweep(plan, path, client, told=None, **options):
+def sweep(plan, path, client, progress=None, **options):
     with claim_sweep(plan, Path(path), **options) as folder:
-        return run_sweep(plan, folder, cluster=client.scheduler.address, told=told)
+        return run_sweep(plan, folder, cluster=client.scheduler.address, progress=progress)
 
 
 def ran(summary):
@@ -162,11 +162,11 @@ def test_what_is_done_is_not_done_again(client):
     assert len({row["run"] for row in read_table(Path("out")).to_pylist()}) == 3
     before = {path: path.stat().st_mtime_ns for path in Path("out/runs").glob("*/result.json") if is_done(path.parent)}
     counts = []
-    second = sweep(plan, "out", client, lambda *told: counts.append(told))
+    second = sweep(plan, "out", client, lambda *progress: counts.append(progress))
     assert second["status"] == "done"
     assert counts[0][0] >= len(before) >= 3 and len(ran(second)) == 8 - counts[0][0]
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    third = sweep(plan, "out", client, lambda *told: counts.append(told))
+    third = sweep(plan, "out", client, lambda *progress: counts.append(progress))
     assert ran(third) == [] and counts[-1] == (8, 8, 0)
     assert third["means"] == second["means"]
 
@@ -268,7 +268,7 @@ def test_a_cluster_that_goes_away_leaves_what_is_done(monkeypatch):
                 own.close()
 
         with claim_sweep(lan(), Path("out")) as folder, pytest.raises(ExperimentFailed, match="the cluster went away"):
-            run_sweep(lan(), folder, cluster=own.scheduler_address, told=leave)
+            run_sweep(lan(), folder, cluster=own.scheduler_address, progress=leave)
     kept = json.loads(Path("out/result.json").read_text())
     assert kept["status"] == "failed" and sum(run["status"] == "done" for run in kept["runs"]) >= 2
 

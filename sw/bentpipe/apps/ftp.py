@@ -188,13 +188,13 @@ class FtpServer(Program):
 
     def announce(self, now_ps: int) -> None:
         """Announce the data connection, which is established."""
-        self._say(len(COMMANDS[_TRANSFER][1]), now_ps)
+        self._reply(len(COMMANDS[_TRANSFER][1]), now_ps)
 
     def finished(self, now_ps: int) -> None:
         """Reply that the file is sent or stored."""
-        self._say(len(_COMPLETE), now_ps)
+        self._reply(len(_COMPLETE), now_ps)
 
-    def _say(self, octets: int, now_ps: int) -> None:
+    def _reply(self, octets: int, now_ps: int) -> None:
         if self.socket is not None:
             self.socket.write(octets, now_ps)
             self.socket.flush(now_ps)

@@ -92,7 +92,7 @@ class Control:
         self.link = _linked(path)
         self._socket.listen()
         threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._notify, daemon=True).start()
+        threading.Thread(target=self._send_notifications, daemon=True).start()
 
     def close(self) -> None:
         """Close the control socket, after which nobody can make requests."""
@@ -111,7 +111,7 @@ class Control:
         """Return whether a client has subscribed to this kind of notification, and one is due."""
         return any(what in each.subscribed and now_s >= each.due_s for each in tuple(self._clients))
 
-    def tell(self, what: str, content: dict[str, Any]) -> None:
+    def notify(self, what: str, content: dict[str, Any]) -> None:
         """Notify whoever has subscribed to this; another thread sends."""
         self._news.put((what, content))
 
@@ -159,7 +159,7 @@ class Control:
             client.subscribed = {key: value for key, value in client.subscribed.items() if key not in what}
         return message({**number, "result": sorted(client.subscribed)})
 
-    def _notify(self) -> None:
+    def _send_notifications(self) -> None:
         while (news := self._news.get()) is not None:
             self._enter()
             what, content = news

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bentpipe_sim.network import Network
     from bentpipe_sim.nodes import Nic
 
-__all__ = ["ARRIVALS", "ENDLESS_PS", "SUBNET", "Options", "Session", "Way"]
+__all__ = ["ARRIVALS", "ENDLESS_PS", "SUBNET", "Callbacks", "Options", "Session"]
 
 ENDLESS_PS: Final = 10**17
 """Until it is ended."""
@@ -132,7 +132,7 @@ class _ByVc(Mapping[int, int]):
 
 
 @dataclass
-class Way:
+class Callbacks:
     """The callbacks of a session: its progress every 50 ms, and its end.
 
     Members
@@ -141,7 +141,7 @@ class Way:
         Called when everything is ready, before the clock starts.
     began : callable
         Called when the clock starts.
-    tell : callable
+    progress : callable
         Called with the session and its time in ps.
     over : callable
         Returns True if the session is to end.
@@ -149,7 +149,7 @@ class Way:
 
     ready: Callable[[], None] = field(default=lambda: None)
     began: Callable[[], None] = field(default=lambda: None)
-    tell: Callable[[Session, int], None] = field(default=lambda _session, _now: None)
+    progress: Callable[[Session, int], None] = field(default=lambda _session, _now: None)
     over: Callable[[], bool] = field(default=lambda: False)
 
 
@@ -205,7 +205,7 @@ class Session:
         self.numbers: dict[str, int] = {}
         self.priority = "normal"
         self.digest: dict[str, str] = {}
-        self._way = Way()
+        self._callbacks = Callbacks()
         self._record: Path | None = None
         self._replay = replay
         self._built: BuiltExperiment | None = None
@@ -218,7 +218,7 @@ class Session:
         self._socket: Path | None = None
         self._service: Service | None = None
         self._stopped = False
-        self._told_events = 0
+        self._notified = 0
         self._live_threads = threading.local()
         self._to_do = list(changes)
         self.read = experiment
@@ -312,9 +312,9 @@ class Session:
 
     # In real time
 
-    def run(self, folder: RunFolder, settings: Sequence[str] = (), way: Way | None = None) -> RunResult:
+    def run(self, folder: RunFolder, settings: Sequence[str] = (), callbacks: Callbacks | None = None) -> RunResult:
         """Run until the experiment's time is over, the session is ended, or a signal arrives; return the result."""
-        self._way = way or Way()
+        self._callbacks = callbacks or Callbacks()
         folder.begin()
         if self.options.record:
             self._record = folder.work / ARRIVALS
@@ -348,7 +348,7 @@ class Session:
             network.trace()
         if self._replay is not None:
             self.attachment.replay(self._replay)
-            self._way.began()
+            self._callbacks.began()
             return
         if self._record is not None:
             self.attachment.record(self._record)
@@ -358,10 +358,10 @@ class Session:
         gc.disable()
         sys.setswitchinterval(_SWITCH_S)
         self._begun = True
-        self._way.ready()
+        self._callbacks.ready()
         start = self.options.start
         if start is None:
-            self._way.began()  # what that takes is no part of simulated time
+            self._callbacks.began()  # what that takes is no part of simulated time
         wait_ns = 0 if start is None else round(start.timestamp() * 1e9) - time.time_ns()
         if start is not None and wait_ns <= 0:
             raise BentpipeError(f"--at: the network was ready {-wait_ns / 1e9:.1f} s after that time; start it earlier")
@@ -379,7 +379,7 @@ class Session:
     def begin_commands(self) -> None:
         """Report that the clock has started, where the start was ahead."""
         if self.options.start is not None and not self._replay:
-            self._way.began()
+            self._callbacks.began()
 
     def _prefer(self, threads: Sequence[int]) -> None:
         """Set real-time priority for the simulation, a higher one for input and output, and their processors."""
@@ -428,8 +428,8 @@ class Session:
         """Report every 50 ms of the session; return whether it continues."""
         assert self.attachment is not None
         self._sample(now_ps)
-        self._way.tell(self, now_ps)
-        return not self.attachment.over and not self._way.over() and not self._stopped
+        self._callbacks.progress(self, now_ps)
+        return not self.attachment.over and not self._callbacks.over() and not self._stopped
 
     def next_change_ps(self) -> int | None:
         """Return the time at which the next change of a replay is due (ps); None if there is none."""
@@ -455,11 +455,11 @@ class Session:
         """Send subscribers the present figures, and each change once."""
         assert self._overrides is not None
         if control.wanted("now", now_ps / 1e12):
-            control.tell("now", self.passing(now_ps))
-        while self._told_events < len(self._overrides.events):
-            event = self._overrides.events[self._told_events]
-            self._told_events += 1
-            control.tell("events", _told(event))
+            control.notify("now", self.passing(now_ps))
+        while self._notified < len(self._overrides.events):
+            event = self._overrides.events[self._notified]
+            self._notified += 1
+            control.notify("events", _event_row(event))
 
     # What a program asks for, in the simulation's thread
 
@@ -468,14 +468,14 @@ class Session:
         assert self._overrides is not None
         event = self._overrides.write(now_ps, "set", resolved)
         self.changed.append({"at_ps": now_ps, "settings": [*settings]})
-        return _told(event)
+        return _event_row(event)
 
     def reset(self, now_ps: int) -> dict[str, Any]:
         """Reset all settings to the file's state; return the change."""
         assert self._overrides is not None
         event = self._overrides.reset(now_ps)
         self.changed.append({"at_ps": now_ps, "settings": [], "reset": True})
-        return _told(event)
+        return _event_row(event)
 
     def counters(self) -> dict[str, Any]:
         """Return the counters of every node, by its name."""
@@ -615,7 +615,7 @@ def _iso(when: datetime | None) -> str | None:
     return None if when is None else when.isoformat(timespec="milliseconds")
 
 
-def _told(event: EventSpec) -> dict[str, Any]:
+def _event_row(event: EventSpec) -> dict[str, Any]:
     """Return a change in the form that programs receive."""
     return {
         "at_s": event.at_ps / 1e12,
@@ -639,15 +639,15 @@ class _Engine:
     def __init__(self, session: Session, network: Network, engine: Any) -> None:
         self._session, self._network, self._engine = session, network, engine
         self._begun, self._goes_on = False, True
-        self._told_ps = 0
+        self._reported_ps = 0
 
     def _wait(self, progress: Callable[[int], bool | None] | None) -> None:
         """Wait for the start of the session, and execute the requests of programs meanwhile."""
-        told_s = time.monotonic()
+        reported_s = time.monotonic()
         while self._goes_on and self._session.starts():
             self._goes_on = self._session.turn(0)
-            if time.monotonic() - told_s >= PROGRESS_PS / 1e12:
-                told_s = time.monotonic()
+            if time.monotonic() - reported_s >= PROGRESS_PS / 1e12:
+                reported_s = time.monotonic()
                 goes_on = progress is None or progress(0) is not False
                 self._goes_on = self._session.goes_on(0) and goes_on and self._goes_on
         if self._goes_on:
@@ -668,8 +668,8 @@ class _Engine:
             target = min(until_ps, now + _TURN_PS, max(now + 1, until_ps if due is None else due))
             now = self._engine.run(target)
             self._goes_on = self._session.turn(now)
-            if now - self._told_ps >= PROGRESS_PS or not self._goes_on:
-                self._told_ps = now
+            if now - self._reported_ps >= PROGRESS_PS or not self._goes_on:
+                self._reported_ps = now
                 goes_on = progress is None or progress(now) is not False
                 self._goes_on = self._session.goes_on(now) and goes_on and self._goes_on
             if now < target:

@@ -287,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("BENTPIPE_THREADS", "1")  # CPU seconds are one core's
     if given.inside:
         case, until = given.inside, given.until
-        print(json.dumps(_inside(case, given.seconds) if until is None else counts.told(_begun(case), until)))
+        print(json.dumps(_inside(case, given.seconds) if until is None else counts.run_counted(_begun(case), until)))
         return 0
     unknown = set(given.case) - set(TITLES)
     if unknown:

@@ -20,7 +20,7 @@ from bentpipe.bench.cases import PS
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe_sim.network import Network
 
-__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "told"]
+__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "run_counted"]
 
 COUNTED: Final = (0.3, 0.35)
 """Simulated seconds between which a case's instructions are counted: the satellite's line is full."""
@@ -60,7 +60,7 @@ def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subproces
     return done
 
 
-def told(network: Network, until_s: float) -> dict[str, Any]:
+def run_counted(network: Network, until_s: float) -> dict[str, Any]:
     """Run a network, and return the number of its cells and evaluations."""
     network.run(int(until_s * PS))
     stats = network.stats()

@@ -88,7 +88,9 @@ def changed_files(folder: Path) -> list[str]:
     return found + [f"{name} was added" for name in sorted(there - {*written, METADATA})]
 
 
-def reproduce(folder: Path, only: Sequence[str] = (), told: Callable[[str], None] | None = None) -> Iterator[Outcome]:
+def reproduce(
+    folder: Path, only: Sequence[str] = (), on_start: Callable[[str], None] | None = None
+) -> Iterator[Outcome]:
     """Repeat the runs of a capsule, and yield the outcome of each.
 
     Parameters
@@ -97,7 +99,7 @@ def reproduce(folder: Path, only: Sequence[str] = (), told: Callable[[str], None
         Folder of a capsule whose files are as they were written.
     only : Sequence[str]
         Experiments, or names of runs; empty: all.
-    told : callable, optional
+    on_start : callable, optional
         Called with the name of each run before it.
     """
     about = json.loads((folder / CAPSULE).read_text(encoding="utf-8"))
@@ -108,8 +110,8 @@ def reproduce(folder: Path, only: Sequence[str] = (), told: Callable[[str], None
         raise BentpipeError(f"the capsule has no run of {', '.join(only)}")
     other = "" if about["version"] == code_version() else f"; made by {about['version']}, this is {code_version()}"
     for run in runs:
-        if told:
-            told(run["name"])
+        if on_start:
+            on_start(run["name"])
         yield _again(folder, run, other)
 
 

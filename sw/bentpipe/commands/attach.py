@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMAND",
-    "carry_on",
     "conclude",
     "experiment_of",
     "json_lines",
     "options_of",
-    "say_json",
+    "run_session",
     "session_options",
     "subnet6_of",
     "subnet_of",
+    "write_json",
 ]
 
 _EVERY_PS: Final = {False: 2 * 10**11, True: 10**12}
@@ -182,22 +182,22 @@ def options_of(given: argparse.Namespace) -> Options:
     )
 
 
-def carry_on(given: argparse.Namespace, session: Session, **callbacks: Callable[..., Any]) -> int:
+def run_session(given: argparse.Namespace, session: Session, **callbacks: Callable[..., Any]) -> int:
     """Run an opened session into its folder, report its result, and return the exit code.
 
-    ``callbacks`` are members of :class:`~bentpipe.attach.session.Way`.
+    ``callbacks`` are members of :class:`~bentpipe.attach.session.Callbacks`.
     """
-    from bentpipe.attach.session import Way
+    from bentpipe.attach.session import Callbacks
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
-        result = session.run(folder, given.settings, Way(tell=_Teller(given), **callbacks))
+        result = session.run(folder, given.settings, Callbacks(progress=_LiveLine(given), **callbacks))
         return conclude(given, result.summary, folder.path)
 
 
 def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -> int:
     """Report the result of a session; return the exit code."""
     verdict = summary["attached"]["verdict"]
-    if not say_json(given, {"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}):
+    if not write_json(given, {"kind": "end", "folder": str(folder), "verdict": verdict, "status": summary["status"]}):
         print(verdict)
         print(f"Run folder: {folder}")
     if summary["status"] == "failed":
@@ -208,7 +208,7 @@ def conclude(given: argparse.Namespace, summary: dict[str, Any], folder: Path) -
 
 @contextmanager
 def json_lines(given: argparse.Namespace) -> Iterator[None]:
-    """Open what ``--json-to`` names for :func:`say_json` within the context, as ``given.json_lines``."""
+    """Open what ``--json-to`` names for :func:`write_json` within the context, as ``given.json_lines``."""
     given.json_lines = sys.stdout
     if given.json_to is None:
         yield
@@ -225,7 +225,7 @@ def json_lines(given: argparse.Namespace) -> Iterator[None]:
             given.json_lines.close()
 
 
-def say_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
+def write_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
     """Write a line of JSON, where such lines are wanted; False: standard output says it in words. Lines that nobody
     reads any more do not end the session."""
     if given.json or given.json_to is not None:
@@ -234,7 +234,7 @@ def say_json(given: argparse.Namespace, row: dict[str, Any]) -> bool:
     return bool(given.json)
 
 
-class _Teller:
+class _LiveLine:
     """The live line on the terminal, or lines of JSON."""
 
     def __init__(self, given: argparse.Namespace) -> None:
@@ -257,7 +257,7 @@ class _Teller:
         if self._lines:
             for row, rate in zip(now["ends"], rates, strict=True):
                 row["out_mbps"] = round(rate, 3)
-            say_json(self._given, {"kind": "now", "time_s": now_ps / 1e12, **now})
+            write_json(self._given, {"kind": "now", "time_s": now_ps / 1e12, **now})
             return
         parts = [f"to {row['host']} {rate:.1f} Mb/s" for row, rate in zip(now["ends"], rates, strict=True)]
         parts.append(f"queued {now['queued']} cells")
@@ -274,15 +274,15 @@ def _run(given: argparse.Namespace) -> int:
     ends = parse_ends(given.a, given.b, given.end, experiment)
     session = Session(experiment, ends, options_of(given))
     with json_lines(given), session.open():
-        return carry_on(given, session, ready=lambda: _say_ends(given, session))
+        return run_session(given, session, ready=lambda: _report_ends(given, session))
 
 
-def _say_ends(given: argparse.Namespace, session: Session) -> None:
+def _report_ends(given: argparse.Namespace, session: Session) -> None:
     """Report the places of the ends, now that packets pass."""
     ends = {host: end.row() for host, end in session.opened.items()}
     start = session.options.start
     row = {"kind": "begin", "ends": ends, "slack": session.text}
-    if say_json(given, row | ({"starts": start.isoformat()} if start else {})):
+    if write_json(given, row | ({"starts": start.isoformat()} if start else {})):
         return
     for host, end in session.opened.items():
         print(f"{host}: {', '.join((end.where, *end.addresses))}")

@@ -39,8 +39,8 @@ __all__ = [
     "pcap_option",
     "plugin_option",
     "print_json",
+    "print_report_path",
     "run_folder_options",
-    "say_report",
     "session_folder",
     "session_option",
     "set_option",
@@ -353,6 +353,6 @@ def write_file(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def say_report(console: Console, folder: Path) -> None:
+def print_report_path(console: Console, folder: Path) -> None:
     """Print the place of the report."""
     console.print(f"\nReport: {folder / 'report.html'}", highlight=False, soft_wrap=True)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bentpipe.commands.command import Command, console, json_option, plugin_option, print_json, say_report
+from bentpipe.commands.command import Command, console, json_option, plugin_option, print_json, print_report_path
 
 if TYPE_CHECKING:
     from bentpipe.results.folder import RunFolder
@@ -42,7 +42,7 @@ def _run(given: argparse.Namespace) -> int:
                 print_run(out, summary, read_run(folder.path).flows)
     if given.json:
         return print_json({**summary, "folder": str(folder.path)})
-    say_report(out, folder.path)
+    print_report_path(out, folder.path)
     return 0
 
 

@@ -18,8 +18,8 @@ from bentpipe.commands.command import (
     json_option,
     pcap_option,
     print_json,
+    print_report_path,
     run_folder_options,
-    say_report,
     settings_options,
     take_options,
     target_option,
@@ -123,7 +123,7 @@ def print_one(given: argparse.Namespace, result: RunResult, folder: RunFolder) -
     if not given.json:
         out = console()
         print_run(out, result.summary, result.flows)
-        say_report(out, folder.path)
+        print_report_path(out, folder.path)
 
 
 def begins(given: argparse.Namespace, index: int, count: int, experiment: Experiment) -> None:
@@ -135,11 +135,11 @@ def begins(given: argparse.Namespace, index: int, count: int, experiment: Experi
 def _run_cases(given: argparse.Namespace, experiments: Sequence[Experiment], folder: RunFolder) -> dict[str, Any]:
     from bentpipe.experiment.run.perform import CASES_WITH_PLOTS, perform_cases
 
-    def told(index: int, experiment: Experiment) -> None:
+    def announce(index: int, experiment: Experiment) -> None:
         begins(given, index, len(experiments), experiment)
 
     whole = perform_cases(
-        experiments, folder, settings=given.settings, show_progress=shows(given), plots=given.plots, begins=told
+        experiments, folder, settings=given.settings, show_progress=shows(given), plots=given.plots, begins=announce
     )
     print_all(given, whole, folder)
     if not given.json and given.plots and len(experiments) > CASES_WITH_PLOTS:
@@ -154,7 +154,7 @@ def print_all(given: argparse.Namespace, whole: dict[str, Any], folder: RunFolde
     if not given.json:
         out = console()
         print_cases(out, whole)
-        say_report(out, folder.path)
+        print_report_path(out, folder.path)
 
 
 COMMAND = Command(

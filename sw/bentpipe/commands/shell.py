@@ -8,10 +8,10 @@ import sys
 from dataclasses import replace
 
 from bentpipe.commands.attach import (
-    carry_on,
     experiment_of,
     json_lines,
     options_of,
+    run_session,
     session_options,
     subnet6_of,
     subnet_of,
@@ -60,7 +60,7 @@ def _run(given: argparse.Namespace) -> int:
                     text = f"a is {flow.source}, b is {flow.sink}; {session.text}{starts}"
                     print(text, file=sys.stderr, flush=True)
                 with json_lines(given):
-                    code = carry_on(given, session, began=commands.begin, over=commands.over)
+                    code = run_session(given, session, began=commands.begin, over=commands.over)
             finally:
                 ended = commands.close()
         return code or ended

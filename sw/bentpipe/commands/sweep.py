@@ -20,7 +20,7 @@ from bentpipe.commands.command import (
     length_options,
     length_ps,
     print_json,
-    say_report,
+    print_report_path,
     set_option,
 )
 from bentpipe.errors import ExperimentFailed
@@ -169,7 +169,7 @@ def do_sweep(
     from bentpipe.sweeps.run import claim_sweep, run_precisely, run_sweep
     from bentpipe.sweeps.show import print_sweep
 
-    def say(address: str) -> None:
+    def announce(address: str) -> None:
         print(f"bentpipe: dashboard: {address}", file=sys.stderr)
 
     shown = sys.stderr.isatty() and not given.json
@@ -178,8 +178,8 @@ def do_sweep(
             "workers": given.workers,
             "cluster": given.cluster,
             "dashboard": given.dashboard,
-            "told": bar.update,
-            "opened_at": say,
+            "progress": bar.update,
+            "opened_at": announce,
             "plots": given.plots,
         }
         precision = _precision(given)
@@ -199,7 +199,7 @@ def do_sweep(
             print_sweep(out, summary)
         else:
             show(out, summary)
-        say_report(out, folder.path)
+        print_report_path(out, folder.path)
         out.print(f"Table: {folder.path / 'table.parquet'}", highlight=False, soft_wrap=True)
     if summary["status"] == "failed":
         raise ExperimentFailed(f"{plan.id}: {summary['reason']} (kept in {folder.path})")

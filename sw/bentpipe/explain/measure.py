@@ -20,7 +20,7 @@ _ALWAYS: Final = ("sum_of_flow_rates", "aggregate_goodput", "fairness")
 
 _log = logging.getLogger(__name__)
 
-Told = Callable[[int, int, int], None]
+ProgressCallback = Callable[[int, int, int], None]
 
 
 @dataclass(slots=True)
@@ -84,14 +84,14 @@ class Runner:
         Processes; 1 is this process. None: as many as there are processors.
     cluster : str or None
         Address of a Dask cluster.
-    told : callable, optional
+    progress : callable, optional
         Runs that have ended, of how many, and workers.
     """
 
     budget: Budget
     workers: int | None = 1
     cluster: str | None = None
-    told: Told | None = None
+    progress: ProgressCallback | None = None
 
     def do(self, runs: Iterable[tuple[Store, Wanted]]) -> list[str]:
         """Perform the runs that the stores lack, in order, until the budget is spent.
@@ -114,8 +114,8 @@ class Runner:
             else:
                 failed.append(f"{_words(wanted)}: {record}")
             _log.info("%s: %s", _words(wanted), record)
-            if self.told:
-                self.told(number, len(todo), self.workers or 0)
+            if self.progress:
+                self.progress(number, len(todo), self.workers or 0)
         return failed
 
     def _here(self, todo: Sequence[tuple[Store, Wanted]], version: str) -> Iterator[tuple[Store, Wanted, Record | str]]:

@@ -45,8 +45,8 @@ def applications() -> str:
         rows = [(f"`{s.name}`", _type(s), _default(s), s.text) for s in kind.settings]
         parts.append(f"`{kind.name}`: {kind.text}. Over {over}.\n\n" + table(("key", "is", "default", "meaning"), rows))
         if kind.report is not None:
-            told = [(f"`{c.name}`", c.text) for c in kind.report.columns]
-            parts.append("It reports:\n\n" + table(("column", "meaning"), told))
+            rows = [(f"`{c.name}`", c.text) for c in kind.report.columns]
+            parts.append("It reports:\n\n" + table(("column", "meaning"), rows))
     return "\n".join(parts)
 
 

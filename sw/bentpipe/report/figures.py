@@ -497,11 +497,11 @@ def _splitting(result: RunResult) -> Spec | None:
     if not split:
         return None
     rows = [(row["level"], row["reach"]) for row in split["levels"] if row["reach"]["value"]]
-    told = [(level, reach) for level, reach in rows if reach["low"]]
+    drawn = [(level, reach) for level, reach in rows if reach["low"]]
     series = []
-    if told:
-        band = _plain("95 % interval", _style(0), [k for k, _ in told], [reach["high"] for _, reach in told], "band")
-        series.append(band | {"low": [float(f"{reach['low']:.4g}") for _, reach in told]})
+    if drawn:
+        band = _plain("95 % interval", _style(0), [k for k, _ in drawn], [reach["high"] for _, reach in drawn], "band")
+        series.append(band | {"low": [float(f"{reach['low']:.4g}") for _, reach in drawn]})
     series.append(_plain("splitting", _style(0), [k for k, _ in rows], [reach["value"] for _, reach in rows]))
     for name, title, style, shape in (
         ("predicted", "theory", _MUTED, "line"),

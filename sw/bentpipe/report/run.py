@@ -229,8 +229,8 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
         counts = end["counts"]
         late, computed, jitter, beyond = (end[what] for what in ("late", "computed_late", "jitter", "beyond"))
         times = [f"{each['p99'] / 1e6:.3g}" if each["count"] else "" for each in (jitter, beyond)]
-        told = (counts["injected"], counts["released"], end["dropped"], late["count"], computed["count"])
-        rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in told), *times])
+        figures = (counts["injected"], counts["released"], end["dropped"], late["count"], computed["count"])
+        rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in figures), *times])
     yield table(_ENDS, rows, 2, name="Real hosts")
     started = attached.get("started")
     parts = [f"Simulated time 0 was {started.replace('T', ' ').replace('+00:00', ' UTC')}"] if started else []

@@ -107,14 +107,14 @@ def _off(ratio: float) -> str:
 
 
 def _against_theory(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    told = [row for row in rows if row["holds"] is not None]
-    if not told:
+    judged = [row for row in rows if row["holds"] is not None]
+    if not judged:
         return []
-    return [_held(sum(row["holds"] for row in told), len(told))]
+    return [_held(sum(row["holds"] for row in judged), len(judged))]
 
 
-def _held(held: int, told: int) -> str:
-    return f"{held} of {told} predictions of theory are within our interval"
+def _held(held: int, judged: int) -> str:
+    return f"{held} of {judged} predictions of theory are within our interval"
 
 
 def several_verdict(summary: Mapping[str, Any]) -> Verdict:
@@ -139,8 +139,8 @@ def sweep_verdict(summary: Mapping[str, Any]) -> Verdict:
     parts += _against([row for row in s["published"] if "changed" not in row["remarks"]])
     theory = [run["theory"] for run in runs if run.get("theory")]
     if theory:
-        held, told = (sum(each[key] for each in theory) for key in ("held", "of"))
-        parts.append(_held(held, told))
+        held, judged = (sum(each[key] for each in theory) for key in ("held", "of"))
+        parts.append(_held(held, judged))
     text = "; ".join(parts)
     unmet = [(run["folder"].rpartition("/")[2], row) for run in runs for row in broken(run["expected"])]
     if ended := _ended(s, text, unmet):

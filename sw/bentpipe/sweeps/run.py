@@ -35,7 +35,7 @@ from bentpipe.sweeps.summary import LEFT, Results
 from bentpipe.sweeps.table import TABLE, make_table, read_table, write_table
 from bentpipe.sweeps.work import TOKEN, Job, Outcome, is_done, unpack
 
-__all__ = ["Told", "claim_sweep", "run_precisely", "run_sweep", "sum_up_again"]
+__all__ = ["ProgressCallback", "claim_sweep", "run_precisely", "run_sweep", "sum_up_again"]
 
 _KEEP_S: Final = 5.0
 """Real time between two times that what there is is written, at least."""
@@ -43,7 +43,7 @@ _KEEP_S: Final = 5.0
 _KEEP_SHARE: Final = 20
 """And so many times as long as the writing took."""
 
-Told = Callable[[int, int, int], None]
+ProgressCallback = Callable[[int, int, int], None]
 """Runs that have ended, of how many, and workers."""
 
 
@@ -97,7 +97,7 @@ def run_sweep(
     workers: int | None = None,
     cluster: str | None = None,
     dashboard: int | None = None,
-    told: Told | None = None,
+    progress: ProgressCallback | None = None,
     opened_at: Callable[[str], None] | None = None,
     plots: bool = True,
 ) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def run_sweep(
         From :func:`claim_sweep`.
     workers, cluster, dashboard
         As for :func:`~bentpipe.sweeps.cluster.opened`; nothing is opened if no run remains.
-    told : callable, optional
+    progress : callable, optional
         Called before the first run and after each.
     opened_at : callable, optional
         Called once with the address of the dashboard.
@@ -130,8 +130,8 @@ def run_sweep(
     """
     sweep = _Sweep(plan, folder, plots)
     try:
-        if told:
-            told(sweep.results.ended, len(plan.runs), 0)
+        if progress:
+            progress(sweep.results.ended, len(plan.runs), 0)
         left = sweep.left()
         if not left:
             sweep.begin()
@@ -140,12 +140,12 @@ def run_sweep(
                 sweep.begin()
                 if opened_at and dashboard is not None and client.dashboard_link:
                     opened_at(client.dashboard_link)
-                if told:
-                    told(sweep.results.ended, len(plan.runs), workers_of(client))
+                if progress:
+                    progress(sweep.results.ended, len(plan.runs), workers_of(client))
                 for outcome in outcomes(client, _jobs(left, plan, folder)):
                     sweep.took(outcome)
-                    if told:
-                        told(sweep.results.ended, len(plan.runs), workers_of(client))
+                    if progress:
+                        progress(sweep.results.ended, len(plan.runs), workers_of(client))
         status, reason = sweep.results.verdict()
     except KeyboardInterrupt as came:
         if not folder.begun:

@@ -144,8 +144,8 @@ def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
         runs = [run for run in summary["runs"] if run["experiment"] == name]
         counts = {status: sum(run["status"] == status for run in runs) for status in ("failed", LEFT)}
         verdict = [f"{count} {status}" for status, count in counts.items() if count]
-        told = [row["holds"] for run in runs for row in run["expected"] if row["holds"] is not None]
-        if not all(told):
+        judged = [row["holds"] for run in runs for row in run["expected"] if row["holds"] is not None]
+        if not all(judged):
             verdict.append("not as expected")
         if any(run["shortened"] for run in runs):
             verdict.append("shortened")
@@ -164,7 +164,7 @@ def catalogue_rows(summary: Mapping[str, Any]) -> list[list[str]]:
                 f"{len(beside)}" if beside else "-",
                 f"{sum(abs(r - 1) for r in ratios) / len(ratios):.1%}" if ratios else "-",
                 f"{worst - 1:+.1%}" if worst is not None else "-",
-                f"{sum(told)} of {len(told)}" if told else "-",
+                f"{sum(judged)} of {len(judged)}" if judged else "-",
                 f"{sum(t['held'] for t in theory)} of {sum(t['of'] for t in theory)}" if theory else "-",
                 f"{sum(run['seconds'] or 0.0 for run in runs):.1f}",
             ]

@@ -213,8 +213,8 @@ def _means(rows: Iterable[Mapping[str, Any]], asked: Collection[str]) -> list[di
 
 
 def _theory(summary: Mapping[str, Any]) -> dict[str, int] | None:
-    told = [row["holds"] for row in summary.get("theory", ()) if row["holds"] is not None]
-    return {"held": sum(told), "of": len(told)} if told else None
+    judged = [row["holds"] for row in summary.get("theory", ()) if row["holds"] is not None]
+    return {"held": sum(judged), "of": len(judged)} if judged else None
 
 
 def _remarks(summary: Mapping[str, Any]) -> list[str]:

@@ -50,7 +50,7 @@ class EngineHandle(Protocol):
 class Splits(Protocol):
     """Trials of a run that splits, behind its plain run."""
 
-    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]: ...
+    def split(self, stopped: Callable[[], Any], progress: Callable[[float], None]) -> dict[str, Any]: ...
 
 
 @dataclass(slots=True)

@@ -172,7 +172,7 @@ def resume_cases(
         As for :func:`resume`.
     """
     experiments, settings, began_with_plots = read_state(folder.state)
-    told = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
+    announce = None if begins is None else lambda index, experiment: begins(index, len(experiments), experiment)
     with folder.goes_on():
         pass
     return perform_cases(
@@ -181,7 +181,7 @@ def resume_cases(
         settings=settings,
         show_progress=show_progress,
         plots=began_with_plots if plots is None else plots,
-        begins=told,
+        begins=announce,
     )
 
 

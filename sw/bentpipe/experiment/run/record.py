@@ -71,8 +71,8 @@ class TraceRecorder:
         self._skip = _OF_ENGINE - frozenset(what)
         self._keep_events = "events" in what or "segments" in what
         self._of: dict[str, list[Series]] = {}
-        self._told: dict[str, int] = {}
-        self._told_events = 0
+        self._reported: dict[str, int] = {}
+        self._reported_events = 0
 
     def sample(self, series: str, time_ps: int, value: int) -> None:
         known = self.series.get(series)
@@ -101,19 +101,19 @@ class TraceRecorder:
         for known in self.series.values():
             known.flush()
 
-    def retell(self) -> None:
+    def report_again(self) -> None:
         """Report the whole record again, from the next report on."""
-        self._told = {}
-        self._told_events = 0
+        self._reported = {}
+        self._reported_events = 0
 
     def news(self) -> Trace:
         """Return the records added since the last call."""
         series = {}
         for name, known in self.series.items():
-            begin = self._told.get(name, 0)
+            begin = self._reported.get(name, 0)
             if begin < len(known.times):
                 series[name] = (known.times[begin:], known.values[begin:])
-                self._told[name] = len(known.times)
-        events = self.events[self._told_events :]
-        self._told_events = len(self.events)
+                self._reported[name] = len(known.times)
+        events = self.events[self._reported_events :]
+        self._reported_events = len(self.events)
         return Trace(series, events)

@@ -172,7 +172,7 @@ class Run:
         assert self.built.restore is not None
         with folder.goes_on(self.captures):
             self.built.restore(saved, folder.work)
-        self._recorder.retell()
+        self._recorder.report_again()
         self._resumed_ps.append(self.built.now_ps())
 
     def go(

@@ -349,11 +349,11 @@ class Splitting:
         self._ends.pop(0)
         self._tree, self._kept = Tree(), []
 
-    def split(self, stopped: Callable[[], Any], tell: Callable[[float], None]) -> dict[str, Any]:
+    def split(self, stopped: Callable[[], Any], progress: Callable[[float], None]) -> dict[str, Any]:
         """Run all trials from the excursions of the plain run; return the estimates.
 
-        If something stops them, the estimates are of the completed batches. The network is left as it was. ``tell`` is
-        called with the share of completed batches.
+        If something stops them, the estimates are of the completed batches. The network is left as it was.
+        ``progress`` is called with the share of completed batches.
         """
         if stopped() is not None:
             return self._sum_up(0)
@@ -364,7 +364,7 @@ class Splitting:
                 if not grow(self._walk, tree, states, self._levels, self._effort, seed, self._end_ps, stopped):
                     return self._sum_up(number)
                 states.clear()
-                tell((number + 1) / len(self._trees))
+                progress((number + 1) / len(self._trees))
                 self._branches.gauge.verify()
                 rare = "lost" if self._table.delay_ps is None else "late"
                 _log.info("batch %d: %g of %d cells %s", number + 1, tree.losses(), tree.came, rare)
