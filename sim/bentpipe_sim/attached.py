@@ -149,6 +149,7 @@ class Attachment:
         if not 0 <= computing_ps <= lag_ps:
             raise NetworkError(f"simulated time is {computing_ps} ps behind, packets leave {lag_ps} ps after it")
         network.start()
+        network.events_move = True
         self._network, self._loop = network, network.loop
         self._nics: list[Nic] = []
         self._ports: list[EndPort] = []
@@ -184,15 +185,21 @@ class Attachment:
         if self._loop.attach_replay(os.fsencode(path)):
             raise SimulationError(f"{path}: {self._error()}")
 
-    def begin(self, in_ns: int = 0) -> tuple[int, int]:
+    def begin(self, at_ns: int = 0) -> tuple[int, int]:
         """Start the clock; return the ids of the threads that read and release.
 
-        Simulated time 0 is now, or in so many ns. Then what comes before is dropped, and counted as ``early``.
+        Simulated time 0 is now, or at this time of day (ns since 1970). What comes before that is dropped, and counted
+        as ``early``; the network must not run before :attr:`clock_ns` is 0.
         """
         threads = self._loop.ffi.new("int32_t[2]")
-        if self._loop.attach_begin(in_ns, threads):
+        if self._loop.attach_begin(at_ns, threads):
             raise SimulationError(self._error())
         return threads[0], threads[1]
+
+    @property
+    def clock_ns(self) -> int:
+        """The time since simulated time 0 by the clock (ns), negative before; until then it follows the time of day."""
+        return self._loop.attach_now()
 
     def close(self) -> None:
         """Stop the threads, after which nothing arrives or leaves, and complete the record."""

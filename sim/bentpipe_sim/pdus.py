@@ -48,6 +48,9 @@ class Pdus:
         Simulated time has begun.
     threads : int
         Threads that the network and its hosts may use.
+    events_move : bool
+        The event loop may have events between two times that it returns some: those of hosts that are attached. Then
+        the place of the events may have changed.
     ran_ahead : bool
         The network has run in a thread of its own beside the hosts.
     """
@@ -74,6 +77,7 @@ class Pdus:
         self._check: Any = library.bp_check if library else _closed
         self._checksum: Any = library.bp_checksum if library else _closed
         self._block: Any = b""  # where the event loop has its events
+        self.events_move: bool = False
 
     def opened(self) -> None:
         """Take the functions of the event loop that was opened."""
@@ -106,6 +110,7 @@ class Pdus:
             **dict.fromkeys(("_send", "_send_at", "_run", "_run_ahead", "_check", "_checksum"), _closed),
             "_later": -1,
             "_block": b"",
+            "events_move": False,
         }
 
     def report_sent(self, nic: int) -> None:
@@ -202,7 +207,7 @@ class Pdus:
                 self._now_ps = until_ps
             return events
         size = count * _EVENT
-        if size > len(self._block):
+        if size > len(self._block) or self.events_move:
             self._block = self._loop.ffi.buffer(self._loop.events(), size)
         for at in range(0, size, _EVENT):
             octets: bytes = self._block[at : at + _EVENT]

@@ -47,7 +47,9 @@ def measure(folder: Path, workers: int, tests: list[str]) -> int:
     suite = ["-m", "pytest", "-n", str(workers), "--dist", "worksteal", *tests]
     code = subprocess.run([*coverage, "run", *suite], cwd=ROOT, check=False).returncode
     subprocess.run([*coverage, "combine", "--quiet"], cwd=ROOT, check=True)
-    subprocess.run([*coverage, "json", "--quiet", "-o", str(folder / "python.json")], cwd=ROOT, check=True)
+    subprocess.run(
+        [*coverage, "json", "--quiet", "--ignore-errors", "-o", str(folder / "python.json")], cwd=ROOT, check=True
+    )
     return code
 
 

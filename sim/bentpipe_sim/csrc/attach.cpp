@@ -33,12 +33,14 @@ int bp_attach_replay(bp_net* net, const char* path) {
 
 int bp_attach_close(bp_net* net) { return net->attachment->close(); }
 
-int bp_attach_begin(bp_net* net, uint64_t in, int32_t threads[2]) {
+int bp_attach_begin(bp_net* net, uint64_t at, int32_t threads[2]) {
     return net->attempt([&] {
-        net->attachment->begin(int64_t(in), threads);
+        net->attachment->begin(int64_t(at), threads);
         return 0;
     });
 }
+
+int64_t bp_attach_now(bp_net* net) { return net->attachment->clock(); }
 
 void bp_attach_by_hand(bp_net* net) { net->attachment->by_hand(); }
 

@@ -41,8 +41,10 @@ typedef struct {
 void bp_attach_vc(bp_net*, const bp_attached_vc*); /* from an end's NIC to another's, with its VPIs on their lines */
 int bp_attach_record(bp_net*, const char* path); /* what is injected goes there, from now on */
 int bp_attach_close(bp_net*);                    /* ends that file and the threads; the error number of its first failed write */
-/* Simulated time 0 is now, or in so many ns (what comes before is dropped); the ids of the threads that read and release. */
-int bp_attach_begin(bp_net*, uint64_t in, int32_t threads[2]);
+/* Simulated time 0 is now, or at this time of day (ns since 1970; what comes before is dropped); the ids of the threads
+   that read and release. Until then nothing may run. */
+int bp_attach_begin(bp_net*, uint64_t at, int32_t threads[2]);
+int64_t bp_attach_now(bp_net*); /* ns since simulated time 0 by the clock; negative before. It follows the time of day until then. */
 int bp_attach_replay(bp_net*, const char* path);  /* instead: without a clock, what such a file has */
 /* Instead, for tests: a clock that moves when it is waited for, and may stand `length` ns at a time; what comes at an end, and is read later. */
 void bp_attach_by_hand(bp_net*);

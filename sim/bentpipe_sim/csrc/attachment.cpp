@@ -52,9 +52,9 @@ void Attachment::vc(const bp_attached_vc& vc) {
     ends[vc.to]->in.push_back({vc.vc, vc.from, vc.vpi_there, vc.vci, int64_t(vc.delay), vc.vlan_there});
 }
 
-void Attachment::begin(int64_t in, int32_t threads[2]) {
+void Attachment::begin(int64_t at, int32_t threads[2]) {
     auto host_io = std::make_unique<HostIo>(ends);
-    host_io->begin(in, threads);
+    host_io->begin(at, threads);
     io_ = std::move(host_io);
 }
 

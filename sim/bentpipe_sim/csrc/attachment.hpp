@@ -27,7 +27,8 @@ class Attachment {
     uint32_t add(const bp_end& given);
     void vc(const bp_attached_vc& vc);
 
-    void begin(int64_t in, int32_t threads[2]);  // with the machine's clock, in so many ns
+    void begin(int64_t at, int32_t threads[2]);  // with the machine's clock; 0: now, else at this time of day (ns)
+    int64_t clock() { return io_->now(); }
     void by_hand();
     ScriptedIo* hand = nullptr;  // its clock and I/O, then
     void record(const char* path);  // std::runtime_error: it can't be written

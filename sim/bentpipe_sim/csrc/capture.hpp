@@ -74,7 +74,9 @@ class Capture {
         if (length > 8 && !std::memcmp(octets, routed, sizeof routed)) type = 6;
         else if (length > 24 && !std::memcmp(octets, bridged, sizeof bridged)) type = 22;
         if (!type) return;
-        const uint32_t is = octets[type] << 8 | octets[type + 1];
+        const auto at = [&] { return uint32_t(octets[type] << 8 | octets[type + 1]); };
+        while (type >= 22 && (at() == 0x8100 || at() == 0x88A8) && length > type + 6) type += 4;  // tags (802.1Q)
+        const uint32_t is = at();
         if (is == 0x0800 || is == 0x86DD) record(tick, nullptr, 0, octets + type + 2, length - type - 2);
     }
 

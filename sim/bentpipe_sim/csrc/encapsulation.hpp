@@ -31,6 +31,9 @@ inline void add_tag(Octets& frame, uint16_t type, uint16_t control) {
 inline bool has_tag(const uint8_t* frame, size_t length) {
     return length >= ETHERNET + TAG && (frame[12] << 8 | frame[13]) == VLAN;
 }
+inline bool cut_tag(const uint8_t* frame, size_t length) {
+    return length < ETHERNET + TAG && (frame[12] << 8 | frame[13]) == VLAN;
+}
 // The VID of a frame; 0: it has no tag, or one with a priority alone.
 inline int32_t vlan_of(const uint8_t* frame, size_t length) {
     return has_tag(frame, length) ? (frame[14] << 8 | frame[15]) & 0xFFF : 0;

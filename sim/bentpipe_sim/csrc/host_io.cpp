@@ -59,7 +59,7 @@ bool End::take(const uint8_t* octets, size_t length, Octets& sdu, uint32_t& vc) 
 
 // A frame's tag names its VC, and stays here.
 bool End::take_tagged(const uint8_t* frame, size_t length, Octets& sdu, uint32_t& vc) {
-    if (length < ETHERNET) {
+    if (length < ETHERNET || cut_tag(frame, length)) {
         ++counts.malformed;
         return false;
     }
@@ -119,11 +119,11 @@ bool End::give(const uint8_t* sdu, size_t length, uint32_t vc, Octets& octets) c
 
 // I/O of the machine
 
-void HostIo::begin(int64_t in, int32_t threads[2]) {
+void HostIo::begin(int64_t at, int32_t threads[2]) {
     stop_ = eventfd(0, EFD_NONBLOCK);
     buffers_.resize(BATCH * ROOM);
-    waits_ = in > 0;
-    start_ = clock_ns(CLOCK_MONOTONIC) + in;
+    at_ = at;
+    start_ = clock_ns(CLOCK_MONOTONIC) + (at ? std::max<int64_t>(at - clock_ns(CLOCK_REALTIME), 0) : 0);
     releaser_ = std::thread([this] { leave(); });
     reader_ = std::thread([this] { read(); });
     while (!reader_id_ || !releaser_id_) std::this_thread::yield();
@@ -145,7 +145,19 @@ void HostIo::close() {
     ::close(stop_);
 }
 
-int64_t HostIo::now() { return clock_ns(CLOCK_MONOTONIC) - start_; }
+int64_t HostIo::time() const { return clock_ns(CLOCK_MONOTONIC) - start_; }
+
+// Until the start somebody may set the clock of the day, or the machine may be suspended. Where that takes it past the start, the
+// start is now.
+int64_t HostIo::now() {
+    int64_t now = time();
+    if (now < 0) {
+        const int64_t here = clock_ns(CLOCK_MONOTONIC);
+        start_ = here + std::max<int64_t>(at_ - clock_ns(CLOCK_REALTIME), 0);
+        now = here - start_;
+    }
+    return now;
+}
 
 void HostIo::wait(int64_t until) {
     const timespec time = as_timespec(start_ + until);
@@ -193,7 +205,7 @@ void HostIo::read() {
     const bool stamps = std::any_of(ends_.begin(), ends_.end(), [](auto& it) { return it->is.transport == DEVICE; });
     while (!over_) {
         if (poll(wanted.data(), wanted.size(), -1) < 0) continue;
-        if (!stamps) wait(now() + GATHER);
+        if (!stamps) wait(time() + GATHER);
         std::lock_guard<std::mutex> reading(reading_);
         for (uint32_t k = 0; k < ends_.size(); ++k) {
             if (!wanted[k].revents) continue;
@@ -212,7 +224,7 @@ void HostIo::read_device(uint32_t number) {
             if (errno != EAGAIN && errno != EINTR) lost(*ends_[number], errno);
             return;
         }
-        came(number, now(), buffers_.data(), size_t(length));
+        came(number, time(), buffers_.data(), size_t(length));
     }
 }
 
@@ -237,7 +249,7 @@ bool HostIo::read_socket(uint32_t number) {
         if (errno != EAGAIN && errno != EINTR && !peers) lost(end, errno);
         return false;
     }
-    const int64_t day = clock_ns(CLOCK_REALTIME), here = now();
+    const int64_t day = clock_ns(CLOCK_REALTIME), here = time();
     for (int k = 0; k < count; ++k) {
         int64_t at = here;
         uint8_t* octets = static_cast<uint8_t*>(places[k].iov_base);
@@ -265,7 +277,7 @@ void HostIo::came(uint32_t number, int64_t at, const uint8_t* octets, size_t len
     End& end = *ends_[number];
     {
         std::lock_guard<std::mutex> held(lock);
-        if (at < 0 && waits_) {
+        if (at < 0 && at_) {
             ++end.counts.arrived;
             end.counts.arrived_octets += length;
             ++end.counts.early;
@@ -295,7 +307,7 @@ void HostIo::leave() {
             continue;
         }
         const int64_t due = leaving_.front().due;
-        if (due > now()) {
+        if (due > time()) {
             held.unlock();
             wait(due);
             held.lock();
@@ -312,7 +324,7 @@ void HostIo::leave() {
 
 void HostIo::send(OutgoingSdu& leaving) {
     End& end = *ends_[leaving.end];
-    const int64_t at = now();
+    const int64_t at = time();
     const size_t piece = end.cells() ? CELL : leaving.octets.size();
     int error = 0;
     for (size_t from = 0; from < leaving.octets.size(); from += piece) {

@@ -87,7 +87,7 @@ class HostIo final : public IoBackend {
   public:
     explicit HostIo(std::vector<std::unique_ptr<End>>& ends) : ends_(ends) {}
     ~HostIo() override { close(); }
-    void begin(int64_t in, int32_t threads[2]);
+    void begin(int64_t at, int32_t threads[2]);
 
     int64_t now() override;
     void wait(int64_t until) override;
@@ -109,8 +109,9 @@ class HostIo final : public IoBackend {
     void lost(End& end, int error);
 
     std::vector<std::unique_ptr<End>>& ends_;
-    int64_t start_ = 0;
-    bool waits_ = false;  // the start was ahead when it began: what comes before is dropped
+    int64_t time() const;  // ns since the start; negative before
+    std::atomic<int64_t> start_{0};  // by the monotonic clock
+    int64_t at_ = 0;                 // the same as a time of day, if it was ahead when this began: what comes before is dropped
     std::deque<ReceivedSdu> arrivals_;
     size_t arrived_octets_ = 0;
     std::deque<OutgoingSdu> leaving_;

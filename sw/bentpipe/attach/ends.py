@@ -118,7 +118,7 @@ def parse_end(text: str, option: str) -> End:
 
 def _vlan(text: str, where: str) -> tuple[int, str]:
     vid, equals, name = text.partition("=")
-    if not equals or not name or not (vid.isascii() and vid.isdecimal()) or int(vid) > _MOST_VID:
+    if not equals or not name or not re.fullmatch("[0-9]{1,4}", vid) or int(vid) > _MOST_VID:
         raise BentpipeError(
             f"{where}: {text!r}: expected VLAN=NAME: a VID of 1 to {_MOST_VID}, 0 for frames without a tag; "
             "and a VC or another attached host"

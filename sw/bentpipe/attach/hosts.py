@@ -61,7 +61,7 @@ def parse_ends(a: str, b: str, more: Sequence[str], experiment: Experiment) -> d
         if host in found:
             raise BentpipeError(f"{option} {text}: host {host} has an end already")
         made = parse_end(end, option)
-        if made in found.values():
+        if (made.kind, made.text) in [(other.kind, other.text) for other in found.values()]:
             raise BentpipeError(f"{option} {text}: another host already has this end")
         found[host] = made
     return found

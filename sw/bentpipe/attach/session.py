@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -285,9 +285,11 @@ class Session:
         if self._replay is None and self._socket is not None:
             self._service = Service(self, self._overrides)
             self._control = Control(self._socket, self._service, self._as_live)
+        engine: Any = built.engine
+        engine.endless = True  # hosts outside go on when all flows inside have finished
         return dataclasses.replace(
             built,
-            engine=_Engine(self, network, built.engine),
+            engine=_Engine(self, network, engine),
             close=lambda: self._end(network),
             save=None,
             overrides=self._overrides,
@@ -358,27 +360,28 @@ class Session:
         gc.disable()
         sys.setswitchinterval(_SWITCH_S)
         self._begun = True
-        self._callbacks.ready()
         start = self.options.start
+        late_s = 0.0 if start is None else time.time() - start.timestamp()
+        if late_s > 0:
+            raise BentpipeError(f"--at: the network was ready {late_s:.1f} s after that time; start it earlier")
+        self._callbacks.ready()
         if start is None:
             self._callbacks.began()  # what that takes is no part of simulated time
-        wait_ns = 0 if start is None else round(start.timestamp() * 1e9) - time.time_ns()
-        if start is not None and wait_ns <= 0:
-            raise BentpipeError(f"--at: the network was ready {-wait_ns / 1e9:.1f} s after that time; start it earlier")
-        self.started = datetime.now(UTC) if start is None else start.astimezone(UTC)
-        self._prefer((0, *self.attachment.begin(wait_ns)))
+        self._prefer((0, *self.attachment.begin(0 if start is None else round(start.timestamp() * 1e9))))
+        if start is None:
+            self.started = datetime.now(UTC)
 
-    def starts(self) -> bool:
-        """Execute waiting requests while the start is still ahead, for 5 ms at most; return False once it has come."""
-        left_s = 0.0 if self.options.start is None or self._replay else self.options.start.timestamp() - time.time()
-        if left_s <= 0 or self._stopped:
-            return False
-        time.sleep(min(left_s, _TURN_PS / 1e12))
-        return True
+    @property
+    def left_s(self) -> float:
+        """The time until the start (s); 0: it has started, or is a replay."""
+        if self.started is not None or self.attachment is None or self._replay is not None:
+            return 0.0
+        return max(-self.attachment.clock_ns / 1e9, 0.0)
 
-    def begin_commands(self) -> None:
-        """Report that the clock has started, where the start was ahead."""
-        if self.options.start is not None and not self._replay:
+    def start(self) -> None:
+        """Note the start, once :attr:`left_s` is 0, if it was ahead."""
+        if self.started is None and self.attachment is not None and self._replay is None:
+            self.started = datetime.now(UTC) - timedelta(microseconds=self.attachment.clock_ns / 1000)
             self._callbacks.began()
 
     def _prefer(self, threads: Sequence[int]) -> None:
@@ -454,7 +457,7 @@ class Session:
     def _notify(self, now_ps: int, control: Control) -> None:
         """Send subscribers the present figures, and each change once."""
         assert self._overrides is not None
-        if control.wanted("now", now_ps / 1e12):
+        if control.wanted("now", now_ps / 1e12 - self.left_s):
             control.notify("now", self.passing(now_ps))
         while self._notified < len(self._overrides.events):
             event = self._overrides.events[self._notified]
@@ -503,8 +506,8 @@ class Session:
         return {"behind_ms": behind() / 1e6, "behind_most_ms": behind(most=True) / 1e6, "late": ends}
 
     def passing(self, now_ps: int) -> dict[str, Any]:
-        """Return the figures of :meth:`now`, with the time in s."""
-        return {"time_s": now_ps / 1e12, **self.now()}
+        """Return the figures of :meth:`now`, with the time in s; it is negative before the start."""
+        return {"time_s": now_ps / 1e12 - self.left_s, **self.now()}
 
     def described(self) -> dict[str, Any]:
         """Return the session's description; any thread may call this."""
@@ -518,6 +521,7 @@ class Session:
             "process": os.getpid(),
             "ends": ends,
             "slack": dataclasses.asdict(self.slack),
+            "starts": _iso(self.options.start),
             "started": _iso(self.started),
         }
 
@@ -575,6 +579,7 @@ class Session:
             "processor_s": self._processor(),
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
+            "starts": _iso(self.options.start),
             "started": _iso(self.started),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
             "recorded": self._record is not None,
@@ -612,7 +617,7 @@ class Session:
 
 
 def _iso(when: datetime | None) -> str | None:
-    return None if when is None else when.isoformat(timespec="milliseconds")
+    return None if when is None else when.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def _event_row(event: EventSpec) -> dict[str, Any]:
@@ -640,18 +645,26 @@ class _Engine:
         self._session, self._network, self._engine = session, network, engine
         self._begun, self._goes_on = False, True
         self._reported_ps = 0
+        self.waited_s = 0.0
+        """Real time that passed before the start of the session."""
 
     def _wait(self, progress: Callable[[int], bool | None] | None) -> None:
-        """Wait for the start of the session, and execute the requests of programs meanwhile."""
-        reported_s = time.monotonic()
-        while self._goes_on and self._session.starts():
+        """Wait for the start of the session, and execute the requests of programs meanwhile, or those of a replay."""
+        begin_s = reported_s = time.monotonic()
+        while self._goes_on and (left_s := self._session.left_s) > 0:
+            time.sleep(min(left_s, _TURN_PS / 1e12))
             self._goes_on = self._session.turn(0)
             if time.monotonic() - reported_s >= PROGRESS_PS / 1e12:
                 reported_s = time.monotonic()
+                self.waited_s = reported_s - begin_s
                 goes_on = progress is None or progress(0) is not False
-                self._goes_on = self._session.goes_on(0) and goes_on and self._goes_on
+                self._goes_on = self._session.goes_on(-round(1e12 * left_s)) and goes_on and self._goes_on
+        self.waited_s = time.monotonic() - begin_s
         if self._goes_on:
-            self._session.begin_commands()
+            self._session.start()
+        due = self._session.next_change_ps()
+        if due is not None and due <= 0:
+            self._goes_on = self._session.turn(0) and self._goes_on
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
         """Run as an engine does, and return the time reached; once the session is over, no more time passes.

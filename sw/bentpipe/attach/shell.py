@@ -99,8 +99,8 @@ class Commands:
     def close(self) -> int:
         """End the commands that still run; return the exit code of the main one, as a shell has it."""
         self._stack.close()
-        if self._main is None:
-            return 1
+        if self._main is None:  # the session was ended before its start
+            return 0
         code = self._main.wait()
         return code if code >= 0 else 128 - code
 

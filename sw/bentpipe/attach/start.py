@@ -51,12 +51,19 @@ def _start(text: str, now: datetime) -> datetime:
     try:
         if not _CLOCK.fullmatch(text):
             start = datetime.fromisoformat(text)
-            return start if start.tzinfo else start.astimezone()
+            return start if start.tzinfo else _local(start, now)
         clock = datetime.strptime(text, "%H:%M" if text.count(":") == 1 else _seconds(text)).time()
-        today = datetime.combine(now.astimezone().date(), clock).astimezone()
-        return today if today > now else datetime.combine(now.astimezone().date() + timedelta(1), clock).astimezone()
-    except ValueError:
+        date = now.astimezone().date()
+        today = _local(datetime.combine(date, clock), now)
+        return today if today > now else _local(datetime.combine(date + timedelta(1), clock), now)
+    except (ValueError, OverflowError):
         raise BentpipeError(f"--at {text}: {_FORMS}") from None
+
+
+def _local(time: datetime, now: datetime) -> datetime:
+    """Return a local time with its offset; of the two in the hour that a change of clocks repeats, the next one."""
+    first, second = (time.replace(fold=fold).astimezone() for fold in (0, 1))
+    return second if first <= now < second else first
 
 
 def _seconds(text: str) -> str:

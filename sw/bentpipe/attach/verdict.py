@@ -44,6 +44,9 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
     if jitter:
         p99, most = (max(spread[name] for spread in jitter) / 1e6 for name in ("p99", "most"))
         parts.append(f"sent {p99:.3g} ms late or less (99 %), {most:.3g} ms at most")
+    early = sum(row["counts"]["early"] for row in rows)
+    if early:
+        parts.append(f"{early:,} before the start dropped")
     dropped = sum(_dropped(row["counts"]) for row in rows)
     if dropped:
         parts.append(f"{dropped:,} dropped at the ends")

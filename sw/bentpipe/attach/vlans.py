@@ -35,7 +35,8 @@ def with_vlans(experiment: Experiment, ends: Mapping[str, End], vcs: Sequence[in
         for vid, name in end.vlans:
             for vc in _named(experiment, ends, host, name, vcs):
                 if (host, vc) in vlans:
-                    raise BentpipeError(f"host {host}: VC {experiment.vcs[vc].name} has two VLANs")
+                    both = f"{vlans[host, vc]} and {vid}"
+                    raise BentpipeError(f"host {host}: VC {experiment.vcs[vc].name} has two VLANs, {both}")
                 vlans[host, vc] = vid
     parallel: dict[tuple[str, str], list[int]] = {}
     for vc in vcs:
@@ -55,20 +56,27 @@ def _pair(experiment: Experiment, vc: int) -> tuple[str, str]:
 def _named(experiment: Experiment, ends: Mapping[str, End], host: str, name: str, vcs: Sequence[int]) -> Iterator[int]:
     """Yield the VCs of a host that a name means: those from and to another host, or a VC and a flow's way back."""
     own = {experiment.vcs[vc].name: vc for vc in vcs if host in _pair(experiment, vc)}
-    if name in ends and name != host:
-        between = [vc for vc in own.values() if name in _pair(experiment, vc)]
+    between = [vc for vc in own.values() if name in _pair(experiment, vc)] if name in ends and name != host else []
+    if between and name in own:
+        raise BentpipeError(f"host {host}: {name} is a VC and another host; name one of {_names(experiment, between)}")
+    if between:
         if len({_pair(experiment, vc) for vc in between}) < len(between):
-            several = ", ".join(experiment.vcs[vc].name for vc in between)
-            raise BentpipeError(f"host {host}: several VCs lead to or from {name}; name one of {several}")
+            raise BentpipeError(
+                f"host {host}: several VCs lead to or from {name}; name one of {_names(experiment, between)}"
+            )
         yield from between
     elif name in own:
         yield from (own[each] for each in (name, f"{name}.return") if each in own)
     else:
-        known = [*own, *(each for each in ends if each != host)]
+        others = sorted({end for vc in own.values() for end in _pair(experiment, vc)} - {host})
         raise BentpipeError(
-            f"host {host}: no VC of it, and no other attached host, is {name!r}{nearest(name, known)}; "
-            f"there are {', '.join(known)}"
+            f"host {host}: {name!r} is no VC of it, and no attached host to which it has one"
+            f"{nearest(name, [*own, *others])}"
         )
+
+
+def _names(experiment: Experiment, vcs: Sequence[int]) -> str:
+    return ", ".join(experiment.vcs[vc].name for vc in vcs)
 
 
 def _chosen(ends: Mapping[str, End], pair: tuple[str, str], group: Sequence[int], vlans: Vlans) -> Sequence[int]:
@@ -81,14 +89,22 @@ def _chosen(ends: Mapping[str, End], pair: tuple[str, str], group: Sequence[int]
 
 
 def _check(experiment: Experiment, host: str, vcs: Sequence[int], vlans: Vlans) -> None:
-    """Check that each VC of a host has a VLAN, and that a VLAN leads into one VC only."""
+    """Check that each VC of a host has a VLAN, and that a VLAN leads into one VC and has VCs both ways."""
     sends: dict[int, str] = {}
+    receives: dict[int, str] = {}
     for vc in vcs:
         name = experiment.vcs[vc].name
         if (host, vc) not in vlans:
             raise BentpipeError(f"host {host}: VC {name} has no VLAN; add one, as 10={name}")
-        if _pair(experiment, vc)[0] == host:
-            vid = vlans[host, vc]
-            if vid in sends:
-                raise BentpipeError(f"host {host}: VLAN {vid} leads into two VCs, {sends[vid]} and {name}")
-            sends[vid] = name
+        vid = vlans[host, vc]
+        if _pair(experiment, vc)[0] != host:
+            receives[vid] = name
+            continue
+        if vid in sends:
+            raise BentpipeError(f"host {host}: VLAN {vid} leads into two VCs, {sends[vid]} and {name}")
+        sends[vid] = name
+    for vid in sorted(sends.keys() ^ receives.keys()):
+        missing, there = ("to", sends[vid]) if vid in sends else ("from", receives[vid])
+        raise BentpipeError(
+            f"host {host}: VLAN {vid} has the VC {there}, and none {missing} this host; add one, as {vid}=NAME"
+        )

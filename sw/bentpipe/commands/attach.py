@@ -241,10 +241,12 @@ class _LiveLine:
         self._given = given
         self._lines = lines = bool(given.json or given.json_to)
         self._shows = lines or sys.stderr.isatty()
-        self._due = _EVERY_PS[lines]
+        self._due: int | None = None
         self._before: tuple[int, list[int]] = (0, [])
 
     def __call__(self, session: Session, now_ps: int) -> None:
+        if self._due is None:  # the time is negative before a start that is ahead
+            self._due, self._before = min(now_ps, 0) + _EVERY_PS[self._lines], (min(now_ps, 0), [])
         if not self._shows or now_ps < self._due:
             return
         self._due = now_ps + _EVERY_PS[self._lines]
@@ -258,6 +260,9 @@ class _LiveLine:
             for row, rate in zip(now["ends"], rates, strict=True):
                 row["out_mbps"] = round(rate, 3)
             write_json(self._given, {"kind": "now", "time_s": now_ps / 1e12, **now})
+            return
+        if now_ps < 0:
+            print(f"\r\x1b[Kstarts in {-now_ps / 1e12:.1f} s", end="", file=sys.stderr, flush=True)
             return
         parts = [f"to {row['host']} {rate:.1f} Mb/s" for row, rate in zip(now["ends"], rates, strict=True)]
         parts.append(f"queued {now['queued']} cells")

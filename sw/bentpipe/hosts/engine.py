@@ -128,6 +128,7 @@ class Engine:
         self.scheduler.now = network.now_ps
         self.hosts: list[Host] = []
         self.flows: list[FlowOrGroup] = []
+        self.endless: bool = False
         self._context = FlowContext(recorder, segments)
         self._applications: set[Application] = set()
         self._by_nic: dict[int, Host] = {}
@@ -295,8 +296,8 @@ class Engine:
             driver.again(self.scheduler.now)
 
     def run(self, until_ps: int, progress: Callable[[int], bool | None] | None = None) -> int:
-        """Run until this time, until every flow has finished, or until a queue monitor reports an event. Return the
-        time reached.
+        """Run until this time, until every flow has finished (unless ``endless``), or until a queue monitor reports an
+        event. Return the time reached.
 
         ``progress`` is called every 50 ms of simulated time; False from it ends the run.
         """
@@ -309,7 +310,7 @@ class Engine:
         while not halted:
             now = scheduler.now
             open_flows = [flow for flow in open_flows if not flow.finished]
-            if not open_flows and self.flows:
+            if not open_flows and self.flows and not self.endless:
                 break
             if now >= next_progress and progress is not None:
                 if progress(now) is False:

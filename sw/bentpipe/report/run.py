@@ -233,7 +233,9 @@ def _attached(s: Mapping[str, Any]) -> Iterator[str]:
         rows.append([end["host"], end["where"] or end["end"], *(f"{value:,}" for value in figures), *times])
     yield table(_ENDS, rows, 2, name="Real hosts")
     started = attached.get("started")
-    parts = [f"Simulated time 0 was {started.replace('T', ' ').replace('+00:00', ' UTC')}"] if started else []
+    when = started or (attached.get("starts") if s["status"] == "running" else None)
+    verb = "was" if started else "will be"
+    parts = [f"Simulated time 0 {verb} {when.replace('T', ' ').replace('+00:00', ' UTC')}"] if when else []
     parts += [attached["slack"]["text"], f"{attached['priority']} priority"]
     parts += [f"left out, as one end is inside: {', '.join(attached['left_out'])}"] if attached["left_out"] else []
     parts += [

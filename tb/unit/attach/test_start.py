@@ -46,11 +46,29 @@ def test_a_start_is_a_date_a_time_of_day_or_a_time_from_now(text: str, wanted: s
         ("soon", "expected a date and time"),
         ("+soon", "--at"),
         ("+1e30 s", "--at"),
+        ("9999-12-31T23:59:59", "expected a date|more than 366 days"),
     ],
 )
 def test_what_is_no_start_is_a_line(text: str, message: str) -> None:
     with pytest.raises(BentpipeError, match=message):
         parse_start(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "minute", "wanted"),
+    [
+        ("02:50", 45, "2026-10-25T00:50:00+00:00"),  # the first 02:50 of that night
+        ("02:50", 105, "2026-10-25T01:50:00+00:00"),  # the second
+        ("2026-10-25 02:50", 105, "2026-10-25T01:50:00+00:00"),
+    ],
+)
+def test_the_hour_that_comes_twice(text: str, minute: int, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    now = datetime(2026, 10, 25, 0, tzinfo=UTC) + timedelta(minutes=minute)
+    assert parse_start(text, now).astimezone(UTC).isoformat() == wanted
 
 
 def test_a_time_of_day_is_at_most_a_day_away() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bentpipe.attach.ends import End, parse_end
-from bentpipe.attach.hosts import attached_hosts
+from bentpipe.attach.hosts import attached_hosts, parse_ends
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.resolve.specs import Experiment
@@ -84,12 +84,17 @@ def test_without_vlans_the_first_of_two_is_used(trunk: Experiment) -> None:
 @pytest.mark.parametrize(
     ("ends", "message"),
     [
-        ({"hub": "if:e,10=voise", "rome": "ns:r"}, "'voise'; did you mean 'voice'"),
+        ({"hub": "if:e,10=voise", "rome": "ns:r"}, "'voise' is no VC of it, and .*; did you mean 'voice'"),
         ({"hub": "if:e,10=rome", "rome": "ns:r"}, "several VCs lead to or from rome; name one of voice"),
         ({"hub": "if:e,10=voice,20=data", "rome": "ns:r"}, "host rome: several VCs lead from hub to rome; give it VL"),
-        ({"hub": "if:e,10=voice,11=voice", "rome": "ns:r"}, "VC voice has two VLANs"),
+        ({"hub": "if:e,10=voice,11=voice", "rome": "ns:r"}, "VC voice has two VLANs, 10 and 11"),
         ({"hub": "if:e,10=voice,10=oslo", "rome": "ns:r", "oslo": "ns:o"}, "VLAN 10 leads into two VCs, voice and far"),
         ({"hub": "if:e,10=voice", "rome": "ns:r", "oslo": "ns:o"}, "host hub: VC far has no VLAN; add one, as 10=far"),
+        (
+            {"hub": "if:e", "rome": "tap:r,10=voice,20=oslo", "oslo": "ns:o"},
+            "host rome: 'oslo' is no VC of it, and no att",
+        ),
+        ({"hub": "if:e,10=voice.return", "rome": "ns:r"}, "VC voice has no VLAN"),
     ],
 )
 def test_vlans_that_are_not_clear_are_a_line(trunk: Experiment, ends: dict[str, str], message: str) -> None:
@@ -97,7 +102,20 @@ def test_vlans_that_are_not_clear_are_a_line(trunk: Experiment, ends: dict[str, 
         vlans(trunk, **ends)
 
 
-@pytest.mark.parametrize("text", ["if:e,10", "if:e,4095=x", "if:e,ten=x", "if:e,10=", "if:e,-1=x", "if:e,²=x"])
+def test_a_name_of_a_vc_and_of_a_host_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "trunk.toml").write_text(TRUNK.replace('"voice"', '"oslo"'))
+    with pytest.raises(BentpipeError, match="oslo is a VC and another host; name one of far"):
+        vlans(load(tmp_path / "trunk.toml"), hub="if:e,10=oslo,20=data", rome="ns:r,20=data", oslo="ns:o")
+
+
+def test_an_interface_is_attached_once(trunk: Experiment) -> None:
+    with pytest.raises(BentpipeError, match="another host already has this end"):
+        parse_ends("if:e,10=voice", "rome=if:e,20=hub", (), trunk)
+
+
+@pytest.mark.parametrize(
+    "text", ["if:e,10", "if:e," + 5000 * "1" + "=x", "if:e,4095=x", "if:e,ten=x", "if:e,10=", "if:e,-1=x", "if:e,²=x"]
+)
 def test_a_text_that_is_no_vlan_is_a_line(text: str) -> None:
     with pytest.raises(BentpipeError, match="expected VLAN=NAME: a VID of 1 to 4094"):
         parse_end(text, "--a")

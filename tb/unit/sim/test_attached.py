@@ -205,6 +205,44 @@ def test_hosts_inside_and_outside_share_a_line() -> None:
     path.check()
 
 
+def test_a_capture_has_the_ip_packets_of_tagged_frames(tmp_path: Path) -> None:
+    """Untagged, with a tag, with a provider's and a customer's, and a frame that ends in its tags."""
+    path = Apart()
+    path.network.capture(tmp_path / "ip.pcap", "ip", path.nics[0])
+    path.attachment.by_hand()
+    packet = bytes.fromhex("4500001400000000401100000a0000010a000002")
+    head = frame(1)[:12]
+    for k, tags in enumerate(("", "8100000a", "88a800148100000a", "8100000a86dd", "8100000a8100")):
+        path.attachment.arrive(0, k * NS_MS, head + bytes.fromhex(tags + "0800"[: 4 * (k < 3)]) + packet * (k < 3))
+    path.go()
+    path.network.close()
+    captured = (tmp_path / "ip.pcap").read_bytes()
+    assert captured.count(packet) == 3 and len(captured) == 24 + 3 * (16 + len(packet))
+
+
+def test_events_of_hosts_inside_are_read_where_they_are() -> None:
+    """Events of hosts outside, which the event loop handles itself, make it move all events to other memory."""
+    path = by_hand(inside=True)
+    c, d = (nic.index for nic in path.nics[2:])
+    times: list[int] = []
+
+    def came(until_ps: int) -> None:
+        while path.network.now_ps < until_ps:
+            before = path.network.now_ps
+            for event in path.network.run(until_ps):
+                assert event.nic == d and before <= event.time_ps <= until_ps
+                times.append(event.time_ps)
+
+    for at_ms in (0, 300, 600):
+        path.network.send(c, path.inside, b"x" * 500)
+        came((at_ms + 150) * MS)
+        for _ in range(8):  # both ends get as many at the same ticks
+            for end in (0, 1):
+                path.attachment.arrive(end, (at_ms + 160) * NS_MS, frame(1))
+        came((at_ms + 300) * MS)
+    assert len(times) == 3
+
+
 def test_frames_and_packets_are_encapsulated_as_rfc_2684_has_it() -> None:
     """At the other end they come as cells, which the models read."""
     packet = bytes.fromhex("45000064000000004011000000000000c0000201") + bytes(80)

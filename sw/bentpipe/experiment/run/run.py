@@ -290,8 +290,9 @@ class Run:
             _log.warning("%s: %s: the state is not saved; the run continues", error.filename, error.strerror or error)
 
     def _wall_s(self) -> float:
-        """Return the real time so far, of all parts of the run (s)."""
-        return self._spent_s + time.perf_counter() - self._since
+        """Return the real time so far, of all parts of the run (s), without a wait for its start."""
+        waited_s: float = getattr(self.built.engine, "waited_s", 0.0)
+        return self._spent_s + time.perf_counter() - self._since - waited_s
 
     def _series(self) -> dict[str, Any]:
         return {name: (s.times, s.values) for name, s in self._recorder.series.items()}
