@@ -701,24 +701,29 @@ def test_a_python_program_starts_a_session(tmp_path: Path) -> None:
 
 def _changed_before(ends: dict[str, str], folder: Path, start: datetime) -> None:
     """A program changes a session before its start, and asks for its time behind it."""
-    options = ["--at", start.isoformat(), *NEAR]
+    event = 'event=[{at="0 s", set={"network.lines.satellite.ber"=1e-9}}]'
+    options = ["--at", start.isoformat(), *NEAR, "--record", "--set", event]
     with api.attach("acts-1flow", ends, folder=folder, options=options) as session:
         assert session.client.session()["starts"] == start.isoformat(timespec="milliseconds")
         now = session.client.now()
         news = session.client.subscribe("now", every_s=0.05)
         comes = [next(news)["params"]["time_s"] for _ in range(3)]
         change = session.client.set({"satellite.ber": 1e-6})
-        if datetime.now(UTC) < start:
+        ahead = datetime.now(UTC) < start
+        if ahead:
             assert change["at_s"] == 0 and now["time_s"] < comes[0] < comes[1] < comes[2] < 0
             assert session.client.session()["started"] is None
         while datetime.now(UTC) < start + timedelta(seconds=0.2):
             time.sleep(0.01)
+        assert session.client.get("satellite.ber") in ([1e-9] if ahead else [1e-9, 1e-6])
         time_s = session.client.now()["time_s"]
         assert 0 < time_s <= (datetime.now(UTC) - start).total_seconds()
 
 
-def test_a_session_starts_at_a_time_of_day(tmp_path: Path) -> None:
-    """Programs can change it before; frames that come before are dropped; simulated time 0 is that time."""
+def test_a_session_starts_at_a_time_of_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs can change it before, and the file's events of time 0 come later, in the replay, too; frames that come
+    before are dropped; simulated time 0 is that time.
+    """
     station = Station()
     station.start()
     ends = {host: f"udp:{a}-{b}" for host, a, b in zip(("alpha1", "ultra"), station.theirs, station.ours, strict=True)}
@@ -738,6 +743,7 @@ def test_a_session_starts_at_a_time_of_day(tmp_path: Path) -> None:
     counts = [end["counts"] for end in summary["attached"]["ends"]]
     assert all(each["arrived"] >= each["early"] + each["injected"] for each in counts)
     assert sum(each["early"] for each in counts) > 0 and sum(each["injected"] for each in counts) > 0
+    assert main(["replay", str(folder)]) == 0 and "The same cells at the same ticks" in capsys.readouterr().out
 
 
 def test_lines_of_json_go_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
