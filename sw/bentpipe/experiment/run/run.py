@@ -302,7 +302,8 @@ class Run:
         end = _End(stopped, over, self._split, losses)
         if self._resolved is None:  # a session has no time to make it again and again
             self._resolved = _resolved(self.experiment)
-        summary = _sum_up(self.experiment, self.built, self._resolved, self._settings, self._started, wall_s, end)
+        given = _Given(self._resolved, self._settings, self._started)
+        summary = _sum_up(self.experiment, self.built, given, wall_s, end)
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         summary["time"]["parts"] = _parts(self.built)
         figures = {}
@@ -502,6 +503,15 @@ def _remarks(experiment: Experiment, flows: list[dict[str, Any]], now: int) -> l
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Given:
+    """The part of a summary that stays as it is: the resolved experiment, the ``--set`` arguments, the begin."""
+
+    resolved: dict[str, Any]
+    settings: tuple[str, ...]
+    started: datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class _End:
     """The progress of a run at its end.
 
@@ -554,9 +564,7 @@ def _outcome(
 def _sum_up(
     experiment: Experiment,
     built: BuiltExperiment,
-    resolved: dict[str, Any],
-    settings: tuple[str, ...],
-    started: datetime,
+    given: _Given,
     wall_s: float,
     end: _End,
 ) -> dict[str, Any]:
@@ -569,7 +577,7 @@ def _sum_up(
         row.setdefault("sink", spec.sink)
     ledger, unexplained = _ledger(built)
     status, reason, verified = _outcome(built, flows, unexplained, end)
-    overrides = built.overrides
+    resolved, overrides = given.resolved, built.overrides
     assert overrides is not None
     rates = overrides.rates_until(now)
     counted = {
@@ -614,11 +622,11 @@ def _sum_up(
             "limit_s": experiment.duration_ps / _PS,
             "wall_s": wall_s,
             "wall_per_simulated": wall_s * _PS / now if now else None,
-            "started": started.isoformat(timespec="seconds"),
+            "started": given.started.isoformat(timespec="seconds"),
         },
         "seed": experiment.seed,
         "case": {"name": experiment.case, "at": experiment.at, "curve": experiment.curve} if experiment.case else None,
-        "settings": list(settings),
+        "settings": list(given.settings),
         "versions": versions(),
         "metrics": found,
         "flows": flows,
