@@ -2,18 +2,23 @@
 
 Run it as root: ``python examples/fade_lab.py``. It makes a synthetic rain fade by ITU-R P.1853, attaches four network
 namespaces to the network of ``fade-lab.toml``, starts a sender and a receiver in each, changes the line meanwhile from
-Python, and checks what came of it: datagrams, the loss ledger and the fade are in JSON.
+Python, and checks what came of it: datagrams, the loss ledger and the fade are in JSON. Beside the streams it runs
+``ping -6``, ``curl`` and ``iperf3`` through the same line; the output names those that are not installed.
 """
 
 import argparse
 import json
+import re
 import select
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +27,12 @@ from bentpipe import api
 from bentpipe.channels import Series, rain_fade
 
 PAIRS = {"paris": "rome", "rome": "paris", "oslo": "bonn", "bonn": "oslo"}
-PORT = 9000
+PORT, WEB_PORT = 9000, 8000
+TOOLS = ("ping", "curl", "iperf3")
+SIZE = 200_000
+ROUND_TRIP_MS = 240.0
+LIMIT_S = 120
+"""A tool has so long: in an outage TCP waits, longer each time."""
 
 
 def compressed_fade(seconds: float) -> Series:
@@ -53,29 +63,97 @@ def stream(address: str, rate: float, seconds: float) -> dict[str, Any]:
     return {"sent": sent, "received": len({*numbers}), "twice": len(numbers) - len({*numbers}), "disordered": behind}
 
 
-def run(seconds: float, rate: float) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return what the hosts say, and the session's result."""
+def inside(host: str, *words: str) -> list[str]:
+    """Return a command in the namespace of a host."""
+    return ["ip", "netns", "exec", f"lab-{host}", *words]
+
+
+def echoes(address: str) -> dict[str, Any]:
+    """Return the replies to ``ping -6`` from paris, and the least round trip in ms."""
+    command = inside("paris", "ping", "-6", "-c", "10", "-i", "0.3", "-W", "2", address)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S).stdout
+    times = [float(text) for text in re.findall(r"time=([\d.]+)", said)]
+    return {"replies": len(times), "least_ms": min(times, default=None)}
+
+
+def page(address: str, folder: Path) -> dict[str, Any]:
+    """Return whether ``curl`` in oslo gets a file from a web server in bonn intact, and the seconds that it takes."""
+    data = bytes(number * number % 251 for number in range(SIZE))
+    (folder / "page").write_bytes(data)
+    serve = inside("bonn", sys.executable, "-m", "http.server", "-d", str(folder), str(WEB_PORT))
+    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        begin = time.monotonic()
+        url = f"http://{address}:{WEB_PORT}/page"
+        command = inside(
+            "oslo", "curl", "-s", "-m", "20", "--retry", "20", "--retry-connrefused", "--retry-delay", "1", url
+        )
+        got = subprocess.run(command, capture_output=True, timeout=LIMIT_S).stdout
+        return {"intact": got == data, "seconds": round(time.monotonic() - begin, 3)}
+    finally:
+        server.kill()
+        server.wait()
+
+
+def throughput(address: str, seconds: float) -> dict[str, Any]:
+    """Return what ``iperf3`` measures by TCP from paris to rome, until after the fade.
+
+    Its control connection may break in the outage; then it begins again, five times at most.
+    """
+    found: dict[str, Any] = {}
+    for attempt in range(1, 6):
+        server = subprocess.Popen(inside("rome", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        command = inside("paris", "iperf3", "-J", "-c", address, "-t", str(round(seconds) + 4))
+        said = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S).stdout)
+        server.kill()
+        server.wait()
+        if "error" not in said:
+            sent, received = said["end"]["sum_sent"], said["end"]["sum_received"]
+            mbps = round(received["bits_per_second"] / 1e6, 3)
+            return {"mbps": mbps, "retransmitted": sent["retransmits"], "attempts": attempt}
+        found = {"error": said["error"], "attempts": attempt}
+        time.sleep(2)
+    return found
+
+
+def run(seconds: float, rate: float) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return what the hosts and the tools say, and the session's result."""
     with tempfile.TemporaryDirectory() as folder:
         out, fade = Path(folder, "run"), compressed_fade(seconds).write(Path(folder, "fade.csv"))
         settings = [f'profile=[{{ file = "{fade}", line = "satellite" }}]']
         ends = {host: f"ns:lab-{host}" for host in PAIRS}
-        with api.attach(Path(__file__).with_name("fade-lab.toml"), ends, settings, folder=out) as session:
+        file, options = Path(__file__).with_name("fade-lab.toml"), ["--subnet6", "fd00:111::/64"]
+        with api.attach(file, ends, settings, folder=out, options=options) as session, ThreadPoolExecutor() as pool:
+            to = {host: [text.split("/")[0] for text in end["addresses"]] for host, end in session.ends.items()}
+            calls = {
+                "ping": partial(echoes, to["rome"][1]),
+                "curl": partial(page, to["bonn"][0], Path(folder)),
+                "iperf3": partial(throughput, to["rome"][0], seconds),
+            }
+            tools = {name: pool.submit(call) for name, call in calls.items() if shutil.which(name)}
             programs = {}
             for host, other in PAIRS.items():
-                words = [sys.executable, __file__, "--stream", session.ends[other]["address"].split("/")[0]]
+                words = [sys.executable, __file__, "--stream", to[other][0]]
                 words += ["--seconds", str(seconds), "--rate", str(rate)]
-                words = ["ip", "netns", "exec", f"lab-{host}", *words]
-                programs[host] = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+                programs[host] = subprocess.Popen(inside(host, *words), stdout=subprocess.PIPE, text=True)
             time.sleep(seconds / 2)
             session.client.set({"satellite.misinsert": 5.0})
             assert session.client.get("satellite.misinsert") == 5.0
             told = {host: json.loads(program.communicate()[0]) for host, program in programs.items()}
-        return told, api.read(out).summary
+            found = {name: tool.result() for name, tool in tools.items()}
+        return told, found, api.read(out).summary
 
 
-def check(told: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
+def check(told: dict[str, dict[str, Any]], tools: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
     """Check the figures against each other."""
     assert summary["status"] == "done"
+    if "ping" in tools:
+        assert tools["ping"]["replies"] > 0 and ROUND_TRIP_MS <= tools["ping"]["least_ms"] < 1.5 * ROUND_TRIP_MS
+    if "curl" in tools:
+        assert tools["curl"]["intact"] and tools["curl"]["seconds"] > 2 * ROUND_TRIP_MS / 1000
+    if "iperf3" in tools:
+        assert tools["iperf3"].get("mbps", 0) > 0, tools["iperf3"]
     rows = {row["source"]: row for row in summary["ledger"]}
     for host, other in PAIRS.items():
         row = rows[host]
@@ -98,9 +176,11 @@ def main(arguments: list[str] | None = None) -> None:
     if given.stream:
         print(json.dumps(stream(given.stream, given.rate, given.seconds)))
         return
-    told, summary = run(given.seconds, given.rate)
-    check(told, summary)
-    print(json.dumps({"hosts": told, "verdict": summary["attached"]["verdict"]}, indent=1))
+    told, tools, summary = run(given.seconds, given.rate)
+    check(told, tools, summary)
+    missing = [name for name in TOOLS if name not in tools]
+    found = {"hosts": told, "tools": tools, "not installed": missing, "verdict": summary["attached"]["verdict"]}
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
