@@ -73,6 +73,31 @@ def test_what_is_asked_for_leaves_what_an_event_changed(session):
     assert line(session.became[-1]) == ((1e-6, 1e-6), (True, False))
 
 
+@pytest.mark.parametrize("step", [0, 1], ids=["before it holds", "when it holds"])
+@pytest.mark.parametrize("settings", [["wan.ber=1e-7"], ["network.switches.*.policy=tail"]], ids=["a line", "a switch"])
+def test_what_was_read_amid_a_change_does_not_undo_it(session, settings, step):
+    """Requests are read in threads of their own, at any step of a change."""
+    overrides, amid = session._overrides, []
+
+    def change(event):
+        session.became.append(event)
+        amid.append(overrides.resolve(read_settings(settings, session.read)))
+
+    before = overrides._to
+
+    def changed(event):
+        before(event)
+        amid.append(overrides.resolve(read_settings(settings, session.read)))
+
+    overrides._change, overrides._to = change, changed
+    ask(session, 0, "wan.outage=true")
+    assert len(amid) == 2
+    overrides._change, overrides._to = session.became.append, before
+    session.write(1, amid[step], settings)
+    assert line(session.became[-1])[1] == (True, True)
+    assert overrides.document()["network"]["lines"]["wan"]["outage"] is True
+
+
 def test_what_was_recorded_is_done_again_at_its_time(session):
     session._to_do = [{"at_ps": 5, "settings": ["wan.ber=1e-7"]}, {"at_ps": 9, "settings": ["wan.ber=0"]}]
     assert session.turn(4)

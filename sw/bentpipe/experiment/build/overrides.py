@@ -223,7 +223,7 @@ class Overrides:
     now : EventSpec
         The network as it is.
     count : int
-        Entries so far.
+        Entries so far. It is the last to change, as other threads read it first: see :meth:`resolve`.
     events : list[EventSpec]
         Entries of events and requests, each with what it changed and its source.
     rates : Rates
@@ -309,6 +309,7 @@ class Overrides:
         event = replace(first, source="reset")
         self._to(event)
         self._base = (self._file, {})
+        self.count += 1
         self.rates.note(at_ps, event.network, event.vcs)
         event = replace(event, settings=tuple((change.key, change.new) for change in event.changes))
         self.events.append(event)
@@ -343,6 +344,7 @@ class Overrides:
         self._adopt(EventSpec(rows[-1].at_ps, (), network, self.now.vcs))
         self.now = EventSpec(rows[-1].at_ps, (), network, self.now.vcs)
         self._base = (self._base[0], self._base[1] | self._last_values(rows, network))
+        self.count += len(rows)
         self.rates.are(network, self.now.vcs)
 
     def _last_rows(self, rows: Sequence[PassedRow]) -> list[tuple[ProfileSpec, int, int]]:
@@ -386,7 +388,6 @@ class Overrides:
                 if rate_bps is not None:
                     for switch, port in ends:
                         note(at_ps, switch, port, rate_bps)
-        self.count += len(rows)
 
     def enter(self, entry: ProfileRow | PlannedEvent) -> EventSpec | None:
         """Enter a planned entry, which holds from now on; return its change, or None for a profile's row."""
@@ -413,6 +414,7 @@ class Overrides:
         event = replace(event, network=_as_framed(event.network, self._first), settings=settings)
         self._to(event)
         self._base = (_with(*self._base, values), {})
+        self.count += 1
         self.rates.note(event.at_ps, event.network, event.vcs)
         self.events.append(event)
         self._order.append((self.count, event))
@@ -433,6 +435,7 @@ class Overrides:
         self._to(event)
         late = self._base[1]
         self._base = (self._base[0], late | values)
+        self.count += 1
         self.rates.note(entry.at_ps, network, event.vcs, averaged=True)
         _, numbers, orders = self._log_of_rows.setdefault(profile.name, (profile, array("q"), array("q")))
         numbers.append(entry.number)
@@ -462,7 +465,6 @@ class Overrides:
             if self._feed is not None:
                 self._feed.renew()
         self.now = event
-        self.count += 1
 
     # What became of them
 
