@@ -141,6 +141,8 @@ def run(seconds: float, rate: float) -> tuple[dict[str, dict[str, Any]], dict[st
             session.client.set({"satellite.misinsert": 5.0})
             assert session.client.get("satellite.misinsert") == 5.0
             told = {host: json.loads(program.communicate()[0]) for host, program in programs.items()}
+            # A misinserted cell destroys the next packet of its VC. With few packets, none would get through.
+            session.client.set({"satellite.misinsert": 0.0})
             found = {name: tool.result() for name, tool in tools.items()}
         return told, found, api.read(out).summary
 
