@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from bentpipe.results.schema import Trace
 __all__ = ["ENOUGH_PS", "LiveFolder"]
 
 ENOUGH_PS: Final = 10**10
-"""The slack for computing from which on what there is can be summed up every 2 s, which takes some ms."""
+"""The slack for release from which on what there is can be summed up every 2 s, which takes some ms."""
 _APART_S: Final = 0.2
 """Time between the steps of a summary, each of which has Python's lock for some ms. The simulation makes up for them
 meanwhile."""
@@ -35,6 +36,7 @@ class LiveFolder:
         self._folder, self._report = folder, report
         self._waiting: queue.Queue[tuple[dict[str, Any], Trace] | None] = queue.Queue()
         self._closes = threading.Event()
+        self._begun = False
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
 
@@ -54,8 +56,15 @@ class LiveFolder:
         """Do nothing: a session has no state that can be saved."""
 
     def keep(self, summary: dict[str, Any], news: Trace) -> None:
-        """Show a summary and news soon."""
-        self._waiting.put((summary, news))
+        """Show a summary and news soon; the first ones at once.
+
+        The first ones come before the clock starts. Python imports what it needs for them, which takes long.
+        """
+        if self._begun:
+            self._waiting.put((summary, news))
+            return
+        self._begun = True
+        self._show(summary, news, self._report(summary))
 
     def close(self) -> None:
         """Write all that waits to be written, and end the thread."""
@@ -72,7 +81,8 @@ class LiveFolder:
             self._closes.wait(_APART_S)
             report = self._report(summary)
             self._closes.wait(_APART_S)
-            try:
-                self._folder.keep({**summary, **report}, news)
-            except OSError:  # a full disk: what is there at the end says so
-                continue
+            self._show(summary, news, report)
+
+    def _show(self, summary: dict[str, Any], news: Trace, report: dict[str, Any]) -> None:
+        with suppress(OSError):  # a full disk: what is there at the end says so
+            self._folder.keep({**summary, **report}, news)

@@ -33,6 +33,7 @@ from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.run.run import run_experiment
 from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
+from bentpipe.report.repeat import SLACK_PS
 from bentpipe.report.run import make_report
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
 from bentpipe_sim.nodes import Link
@@ -96,8 +97,8 @@ class Options:
     """
 
     late: Late = Late.REPORT
-    computing_ps: int = 15 * 10**9
-    release_ps: int = 5 * 10**9
+    computing_ps: int = SLACK_PS["computing"]
+    release_ps: int = SLACK_PS["release"]
     fifo: bool = True
     cpus: tuple[int, ...] = ()
     record: bool = False
@@ -321,7 +322,7 @@ class Session:
         if self.options.record:
             self._record = folder.work / ARRIVALS
         self._socket = folder.work / SOCKET
-        if self._replay is None and self.slack.computing_ps >= ENOUGH_PS:
+        if self._replay is None and self.slack.lag_ps - self.slack.computing_ps >= ENOUGH_PS:
             self._live = LiveFolder(folder, lambda so_far: {"attached": self._so_far(so_far)})
         result = run_experiment(
             self.experiment,

@@ -68,15 +68,15 @@ def session_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--computing",
-        default="15 ms",
+        default="4 ms",
         metavar="TIME",
-        help="how far simulated time stays behind the clock (default: 15 ms)",
+        help="how far simulated time stays behind the clock (default: 4 ms)",
     )
     parser.add_argument(
         "--release",
-        default="5 ms",
+        default="16 ms",
         metavar="TIME",
-        help="time between the delivery of a packet and its transmission (default: 5 ms)",
+        help="time between the delivery of a packet and its transmission (default: 16 ms)",
     )
     parser.add_argument(
         "--priority",

@@ -14,7 +14,7 @@ _FLOWS: Final = 3
 _ENDLESS_S: Final = 10**5
 """The limit of a session that has none (``bentpipe.attach.session.ENDLESS_PS``)."""
 
-_SLACK_PS: Final = {"computing": 15 * 10**9, "release": 5 * 10**9}
+SLACK_PS: Final = {"computing": 4 * 10**9, "release": 16 * 10**9}
 """The slack of a session unless it is given."""
 
 
@@ -39,7 +39,7 @@ def session_command(summary: Mapping[str, Any]) -> str:
             words += [option, f"{row['host']}={row['end']}"]
     if s["time"]["limit_s"] < _ENDLESS_S:
         words += ["--duration", f"{s['time']['limit_s']:.12g} s"]
-    for name, usual in _SLACK_PS.items():
+    for name, usual in SLACK_PS.items():
         if session["wanted_ps"][name] != usual:
             words += [f"--{name}", f"{session['wanted_ps'][name] / 10**9:.12g} ms"]
     if session["late"] != "report":

@@ -257,7 +257,7 @@ def test_a_command_starts_a_session_again(commands, wanted):
     summary = finished(settings=["a.b=1"]) | {"file": "my.toml", "seed": 7, "versions": {"engine": "native"}}
     summary["time"] |= {"limit_s": 1e5, "full_s": 10.0}
     ends = [{"host": host, "end": end} for host, end in (("h1", "ns:x"), ("h2", "tap:y,9=v"), ("h3", "udp:1-2"))]
-    wanted_ps = {"computing": 20 * 10**9, "release": 5 * 10**9}
+    wanted_ps = {"computing": 20 * 10**9, "release": 16 * 10**9}
     summary["attached"] = {"ends": ends, "wanted_ps": wanted_ps, "late": "drop", "commands": commands}
     assert session_command(summary) == wanted
     again = "".join(_again(summary))
