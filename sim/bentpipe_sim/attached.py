@@ -188,8 +188,8 @@ class Attachment:
     def begin(self, at_ns: int = 0) -> tuple[int, int]:
         """Start the clock; return the ids of the threads that read and release.
 
-        Simulated time 0 is now, or at this time of day (ns since 1970). What comes before that is dropped, and counted
-        as ``early``; the network must not run before :attr:`clock_ns` is 0.
+        ``at_ns`` is the time of day of simulated time 0, in ns since 1970; 0: now. Packets that arrive before that time
+        are dropped and counted as ``early``. The network must not run before :attr:`clock_ns` is 0.
         """
         threads = self._loop.ffi.new("int32_t[2]")
         if self._loop.attach_begin(at_ns, threads):

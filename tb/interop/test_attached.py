@@ -15,6 +15,7 @@ import pytest
 from bentpipe import api
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
+from unit.attach.test_vlans import TRUNK
 
 PROGRAM = Path(__file__).with_name("kernel_tcp.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -149,29 +150,6 @@ def test_the_example_of_four_hosts_over_a_rain_fade() -> None:
     print(json.loads(done.stdout)["verdict"])
 
 
-TRUNK = """
-[experiment]
-id = "trunk"
-title = "Two VLANs of a trunk, each with a VC to another host"
-duration = "60 s"
-[network.switches]
-west = {}
-east = {}
-[network.lines]
-satellite = { ends = ["west:1", "east:2"], delay = "30 ms" }
-[network.hosts]
-hub = { port = "west:0" }
-rome = { port = "east:0" }
-oslo = { port = "east:1", delay = "15 ms" }
-[[flow]]
-source = "hub"
-sink = "rome"
-[[flow]]
-source = "hub"
-sink = "oslo"
-"""
-
-
 def test_two_vlans_of_a_trunk_reach_a_host_each(tmp_path: Path) -> None:
     """VLAN 10 leads to rome in 60 ms and VLAN 20 to oslo in 90 ms; neither reaches the other's host."""
     if os.geteuid() != 0:
@@ -190,8 +168,8 @@ def test_two_vlans_of_a_trunk_reach_a_host_each(tmp_path: Path) -> None:
             for text in (f"link set {device} up", f"address add 10.111.0.1/32 dev {device}",
                          f"route add {there} dev {device}"):  # fmt: skip
                 subprocess.run([*inside, "ip", *text.split()], check=True)
-        ends = {"hub": "if:bpt0,10=rome,20=oslo", "rome": "ns:bpv-rome", "oslo": "ns:bpv-oslo"}
-        with api.attach(tmp_path / "trunk.toml", ends, folder=tmp_path / "run"):
+        ends = {"hub": "if:bpt0,10=voice,20=oslo", "rome": "ns:bpv-rome", "oslo": "ns:bpv-oslo"}
+        with api.attach(tmp_path / "trunk.toml", ends, {"network.hosts.oslo.delay": "15 ms"}, folder=tmp_path / "run"):
             least = []
             for there in ("10.111.0.2", "10.111.0.3"):
                 ping = [*inside, "ping", "-c", "12", "-i", "0.2", there]

@@ -1,7 +1,8 @@
 """VLAN devices of a station on a trunk, without the kernel's own, which not every kernel has: ``INTERFACE VID …``.
 
-Each VID has a TAP device ``vVID``. What it sends leaves on the interface with a tag, and what comes with that tag comes
-in there without it. It prints ``ready`` when the devices exist, and runs until it is ended.
+Each VID has a TAP device ``vVID``. Frames of the device get the tag of the VID, and leave on the interface. Frames that
+arrive on the interface with this tag lose it, and go to the device. The program prints ``ready`` when the devices
+exist.
 """
 
 import os

@@ -335,12 +335,12 @@ def test_an_interface_that_goes_away_is_a_line(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "result.json").read_text())["status"] == "failed"
 
 
-@rights
-def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
-    """Frames pass again when it is up; when it goes, that is a line."""
+def on_interfaces(a: str, b: str, folder: Path) -> tuple[subprocess.Popen[str], list[str]]:
+    """Start a session in a network namespace with two pairs of interfaces, v0 and v1, w0 and w1; return it, and the
+    words that run a command in that namespace."""
     script = "ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1\n"
-    script += 'for name in v0 v1 w0 w1; do ip link set $name up; done; exec "$@"'
-    command = ["attach", "acts-1flow", *NEAR, "--a", "if:v0", "--b", "if:w0", "--out", str(tmp_path / "run")]
+    script += 'for name in v0 v1 w0 w1; do ip link set $name addrgenmode none up; done; exec "$@"'
+    command = ["attach", "acts-1flow", *NEAR, "--a", a, "--b", b, "--out", str(folder)]
     flags = [] if os.geteuid() == 0 else ["-r"]
     process = subprocess.Popen(
         ["unshare", *flags, "-n", "sh", "-c", script, "sh", sys.executable, "-m", "bentpipe", *command, "--json"],
@@ -351,6 +351,13 @@ def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
     )
     until(process, "begin")
     where = ["nsenter", "-t", str(process.pid), *(["-U", "--preserve-credentials"] if os.geteuid() else []), "-n"]
+    return process, where
+
+
+@rights
+def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
+    """Frames pass again when it is up; when it goes, that is a line."""
+    process, where = on_interfaces("if:v0", "if:w0", tmp_path / "run")
     for state in ("down", "up"):
         subprocess.run([*where, "ip", "link", "set", "v0", state], check=True)
     sends = f"import socket; s = socket.socket(17, 3); s.bind(('v1', 0)); s.send({FRAME!r})"
@@ -407,19 +414,7 @@ def test_tags_of_a_real_interface(
     ends: tuple[str, str], wanted: dict[str, tuple[str | None, str | None]], tmp_path: Path
 ) -> None:
     """The kernel takes tags out of frames; they pass all the same, or select the VC."""
-    script = "ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1\n"
-    script += 'for name in v0 v1 w0 w1; do ip link set $name addrgenmode none up; done; exec "$@"'
-    command = ["attach", "acts-1flow", *NEAR, "--a", ends[0], "--b", ends[1], "--out", str(tmp_path / "run")]
-    flags = [] if os.geteuid() == 0 else ["-r"]
-    process = subprocess.Popen(
-        ["unshare", *flags, "-n", "sh", "-c", script, "sh", sys.executable, "-m", "bentpipe", *command, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-    until(process, "begin")
-    where = ["nsenter", "-t", str(process.pid), *(["-U", "--preserve-credentials"] if os.geteuid() else []), "-n"]
+    process, where = on_interfaces(*ends, tmp_path / "run")
     frames = {name: bytes(FRAME[:12]).hex() + "{}" + bytes(FRAME[12:]).hex() for name in TAGS}
     sends, comes = [], []
     for name, tags in wanted.items():

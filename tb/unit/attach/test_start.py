@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,11 +14,17 @@ from bentpipe.errors import BentpipeError
 NOW = datetime(2026, 12, 24, 17, 30, tzinfo=UTC)
 
 
-@pytest.fixture(autouse=True)
-def _zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
+@pytest.fixture(name="zone", autouse=True)
+def _zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set the local time zone; the C library has the earlier one again after the test."""
 
-    monkeypatch.setenv("TZ", "CET-1")
+    def use(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    use("CET-1")
+    yield use
+    monkeypatch.undo()
     time.tzset()
 
 
@@ -62,11 +70,8 @@ def test_what_is_no_start_is_a_line(text: str, message: str) -> None:
         ("2026-10-25 02:50", 105, "2026-10-25T01:50:00+00:00"),
     ],
 )
-def test_the_hour_that_comes_twice(text: str, minute: int, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
-    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
-    time.tzset()
+def test_the_hour_that_comes_twice(text: str, minute: int, wanted: str, zone: Callable[[str], None]) -> None:
+    zone("CET-1CEST,M3.5.0,M10.5.0/3")
     now = datetime(2026, 10, 25, 0, tzinfo=UTC) + timedelta(minutes=minute)
     assert parse_start(text, now).astimezone(UTC).isoformat() == wanted
 
