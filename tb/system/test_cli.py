@@ -146,6 +146,7 @@ def test_each_thing_that_is_wrong_with_a_file_is_a_line(capsys):
         (["run", "x", "y", "z"], "bentpipe: run: 'y z' is not expected here; see bentpipe run --help"),
         (["run", "x", "--quick", "--duration", "3"], "argument --duration: not allowed with argument --quick"),
         (["run", "x", "--seed", "y"], "argument --seed: invalid int value: 'y'"),
+        (["attach", "x", "--at=--"], "--at: expected a value, not '--'"),
         (["catalogue", "rn"], "argument ACTION: invalid choice: 'rn'"),
         (["wave", "--node", "w", "--at", "1s"], "one of the arguments NAME|FILE|DIR --id is required"),
         (["rtl", "switch", "--ports", "4", "--shape", "ports=5"], "--shape: given twice: ports=4,ports=5"),

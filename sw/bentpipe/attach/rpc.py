@@ -77,12 +77,21 @@ class Service:
     session : Served
     overrides : Overrides
         Of the network that runs.
+
+    Members
+    -------
+    requests : int
+        Requests that turns of the simulation have executed.
+    longest_s : float
+        The longest time for which requests have kept the simulation in one turn.
     """
 
     def __init__(self, session: Served, overrides: Overrides) -> None:
         self._session, self._overrides = session, overrides
         self._waiting: queue.SimpleQueue[tuple[Callable[[int], Any], queue.SimpleQueue[Any]]] = queue.SimpleQueue()
         self._over = False
+        self.requests = 0
+        self.longest_s = 0.0
 
     # The protocol
 
@@ -132,13 +141,17 @@ class Service:
 
     def turn(self, now_ps: int) -> None:
         """Execute the waiting requests that touch the network."""
-        until = time.monotonic() + _TURN_S
-        while not self._waiting.empty() and time.monotonic() < until:
+        if self._waiting.empty():
+            return
+        begin = time.monotonic()
+        while not self._waiting.empty() and time.monotonic() < begin + _TURN_S:
+            self.requests += 1
             work, answer = self._waiting.get()
             try:
                 answer.put(work(now_ps))
             except (BentpipeError, SimulationError) as error:
                 answer.put(error)
+        self.longest_s = max(self.longest_s, time.monotonic() - begin)
 
     def close(self) -> None:
         """Refuse all waiting requests, as the session has ended."""

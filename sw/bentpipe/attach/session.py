@@ -21,6 +21,7 @@ from bentpipe.attach.control import SOCKET, Control
 from bentpipe.attach.ends import ETHERNET, End, Opened
 from bentpipe.attach.hosts import attached_hosts
 from bentpipe.attach.live import ENOUGH_PS, LiveFolder
+from bentpipe.attach.machine import stolen_s
 from bentpipe.attach.rpc import VERSION, Service
 from bentpipe.attach.settings import read_settings
 from bentpipe.attach.slack import shortened, take_slack
@@ -228,6 +229,7 @@ class Session:
         self._begun = False
         self.started: datetime | None = None
         self._spent = (time.thread_time(), time.process_time())
+        self._stolen_s = stolen_s()
 
     @property
     def text(self) -> str:
@@ -356,6 +358,7 @@ class Session:
         if self._record is not None:
             self.attachment.record(self._record)
         self._spent = (time.thread_time(), time.process_time())
+        self._stolen_s = stolen_s()
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -570,6 +573,8 @@ class Session:
         """Return the figures of the ends so far, in the form of ``result.json``."""
         assert self.attachment is not None
         rows = [self._row(host) for host in self.numbers]
+        stolen = stolen_s() - self._stolen_s
+        service = self._service
         return {
             "slack": dataclasses.asdict(self.slack) | {"text": self.slack.text()},
             "wanted_ps": {"computing": self.options.computing_ps, "release": self.options.release_ps},
@@ -578,11 +583,16 @@ class Session:
             "priority": self.priority,
             "load": list(os.getloadavg()),
             "processor_s": self._processor(),
+            "stolen_s": round(stolen, 3),
+            "requests": {
+                "count": service.requests if service else 0,
+                "longest_ms": round(service.longest_s * 1e3, 3) if service else 0.0,
+            },
             "behind_most_ns": self.attachment.behind_ns(most=True),
             "over": self._over(rows),
             "starts": _iso(self.options.start),
             "started": _iso(self.started),
-            "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority),
+            "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority, stolen),
             "recorded": self._record is not None,
             "commands": None if self.options.commands is None else list(self.options.commands),
             "changed": self.changed,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from bentpipe.attach.slack import Slack
 from bentpipe_sim.attached import TIMES, Attachment, Distribution
 
 __all__ = ["end_row", "verdict_of"]
+
+_STOLEN_S: Final = 0.01
+"""The least stolen time that a verdict mentions: the unit in which the kernel counts it."""
 
 
 def end_row(attachment: Attachment, number: int) -> dict[str, Any]:
@@ -27,9 +30,13 @@ def _spread(times: Distribution) -> dict[str, Any]:
     return found
 
 
-def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str) -> str:
+def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str, stolen: float) -> str:
     """Return the verdict in a line: packets passed, late packets, release jitter, and deviations from the
-    configuration."""
+    configuration.
+
+    ``stolen`` is the processor time (s) that the hypervisor gave to others during the session. The verdict has it where
+    packets were late.
+    """
     came = sum(row["counts"]["injected"] for row in rows)
     left = sum(row["counts"]["released"] for row in rows)
     late = sum(row["counts"]["late"] for row in rows)
@@ -39,6 +46,8 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
     if late or computed:
         worst = max(row[what].get("most", 0) for row in rows for what in ("late", "computed_late"))
         parts.append(f"LATE: {late:,} injected late, {computed:,} computed late, by {worst / 1e6:.3g} ms at most")
+        if stolen >= _STOLEN_S:
+            parts.append(f"the hypervisor kept processors from this machine for {stolen:.2g} s")
     else:
         parts.append("none late")
     if jitter:

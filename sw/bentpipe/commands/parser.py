@@ -47,6 +47,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     made, known = parser(), [name for each in commands() for name in (each.name, *each.aliases)]
     if words and not words[0].startswith("-") and words[0] not in known:
         made.error(f"there is no command {words[0]}{_near(words[0], known)}")
+    for word in itertools.takewhile(lambda word: word != "--", words):
+        if re.fullmatch(r"--[^=]+=--", word):  # argparse takes this value for the end of the options
+            made.error(f"{word.partition('=')[0]}: expected a value, not '--'")
     given, rest = made.parse_known_args(words)
     if rest:
         given.parser.unknown(rest)
