@@ -97,7 +97,7 @@ bench: $(VENV)/.test ## how fast it is: CPU seconds a simulated second, ns a nod
 digests: $(VENV)/.test ## whether the catalogue's quick runs carry the same cells at the same ticks as before (a minute)
 	cd tb && $(abspath $(BIN))/python -m digests $(ARGS)
 
-SOAKS := widths registers sonet lines reactive credits bursts networks parts beside theory losses hurst catalogue rare resume native simulator tcp
+SOAKS := widths registers sonet lines reactive credits bursts networks parts beside theory losses hurst catalogue rare resume native simulator tcp capsules
 
 soak: $(VENV)/.test ## long random checks (hours); SOAKS='sonet networks' selects some, ARGS go to each
 	cd tb && for part in $(SOAKS); do \

@@ -7,6 +7,7 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ from manual.blocks import PAGES, ROOT, Block, blocks, mark_of
 from models.json_schema import errors
 
 _MOST_SHOWN = 12
+_MOST_S = 1800
+"""A command that runs longer is ended, and has failed: it may be one that never ends."""
 
 
 def _schema() -> dict[str, Any]:
@@ -37,10 +40,19 @@ def _schema() -> dict[str, Any]:
 def _console(block: Block, folder: Path, wanted: int) -> str | None:
     """Run a command with a shell; return what went wrong."""
     command = re.sub(r"\s{2,}#.*", "", block.text[2:])
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode == wanted:
+    process = subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=_MOST_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return f"not over after {_MOST_S} s"
+    if process.returncode == wanted:
         return None
-    return "\n".join([f"exit code {done.returncode}", *(done.stderr or done.stdout).splitlines()[-_MOST_SHOWN:]])
+    return "\n".join([f"exit code {process.returncode}", *(errors or output).splitlines()[-_MOST_SHOWN:]])
 
 
 def _toml(block: Block, folder: Path) -> str | None:
