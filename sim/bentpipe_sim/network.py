@@ -502,6 +502,11 @@ class Network(Topology, Pdus):
             found[place] = replace(found[place], arrivals=monitor.counts())
         return found
 
+    def lost_pdus(self, place: int) -> int:
+        """Return how many PDUs of the VC that was added as number ``place`` are known to be lost by now."""
+        account = read_account(self.loop, self.nodes, place, next(itertools.islice(self._legs(), place, None)))
+        return sum(pdus for (where, _), pdus in account.lost.items() if where)
+
     def record_losses(self, most: int) -> None:
         """Record each lost cell from now on, up to so many; the network runs, and no cell is under way."""
         self.loop.record_losses(most)

@@ -77,7 +77,7 @@ def compared_with_hosts(entry: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the same for each case with its hosts."""
     for case in load_cases(entry, (), quick=True):
         name = ", ".join(filter(None, (entry, case.case, "with hosts")))
-        if case.splitting is not None:
+        if case.splits:
             yield name, "one thread: the run splits", True
             continue
         until_ps = min(case.duration_ps, _WITH_HOSTS_PS)

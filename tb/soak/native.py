@@ -113,7 +113,9 @@ def entries(names, of) -> bool:
     same = True
     for entry in names or catalogue():
         for name, experiment in SETS[of].runs(entry):
-            native, reference = both(replace(experiment, splitting=None))  # trials begin from states: native alone
+            native, reference = both(
+                replace(experiment, splitting=None, rare_timeout=None)
+            )  # trials begin from states: native alone
             same &= native == reference
             print(f"{name}: {'the same' if native == reference else 'DIFFERENT'}", flush=True)
     return same

@@ -35,7 +35,7 @@ def main() -> int:
     rng = random.Random(given.seed)
     stopped = wrong = 0
     # Runs with splitting aren't saved (docs/rare-losses.md)
-    names = given.names or [name for name in catalogue() if not load_cases(name)[0].splitting]
+    names = given.names or [name for name in catalogue() if not load_cases(name)[0].splits]
     rng.shuffle(names)
     while stopped < given.stops:
         for name in names:

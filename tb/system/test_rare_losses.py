@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from bentpipe.cli import main
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.run import run_experiment
@@ -119,3 +120,44 @@ def test_levels_of_a_pilot_and_what_the_command_says(tmp_path, capsys):
     assert (tmp_path / "x" / "1e-4" / "splitting.png").is_file()
     for folder in (tmp_path / "x", tmp_path / "x" / "1e-4"):
         assert "Rare losses" in (folder / "report.html").read_text()
+
+
+@pytest.fixture(name="transfer", scope="module")
+def _transfer(tmp_path_factory):
+    """A transfer beside bursts, with trials in the network of RTL."""
+    folder = tmp_path_factory.mktemp("rare") / "run"
+    settings = ("flow.0.size=32 KiB", "network.switches.lan.buffer_cells=300", "rare_timeout.levels=[200]")
+    settings = (*settings, "rare_timeout.losses=[1]", "rare_timeout.effort=50", "experiment.duration=1300 ms")
+    words = [word for setting in settings for word in ("--set", setting)]
+    words = ["run", "rare-timeout", "--case", "400 cells", *words, "--no-plots", "--out", str(folder)]
+    assert main(words) == 0
+    return folder / "400-cells", settings
+
+
+def test_rare_time_outs_are_in_result_report_and_terminal(transfer, capsys):
+    folder, _ = transfer
+    summary = json.loads((folder / "result.json").read_text())
+    found = summary["rare_timeout"]
+    assert found["batches_done"] == 10 and found["trials"] == 10 * 50 * 3
+    assert [row["level"] for row in found["levels"]] == [None, 200, 1]
+    assert summary["metrics"]["timeout_probability"] == found["probability"]["value"] > 0
+    assert found["probability"]["low"] < found["probability"]["value"] < found["probability"]["high"]
+    assert "Rare time-outs" in (folder / "report.html").read_text()
+    capsys.readouterr()
+    assert main(["report", str(folder)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Probability of a time-out in the transfer transfer" in text
+
+
+def test_the_trials_leave_the_plain_run_as_it_was(transfer):
+    folder, settings = transfer
+    summary = json.loads((folder / "result.json").read_text())
+    settings = [each for each in settings if not each.startswith("rare_timeout")]
+    experiment = load("rare-timeout", settings)
+    document = {key: value for key, value in experiment.document.items() if key != "rare_timeout"}
+    from bentpipe.experiment.document.source import Source
+    from bentpipe.experiment.resolve.parse import parse_experiment
+
+    plain = run_experiment(parse_experiment(document, Source("rare-timeout", "")))
+    assert plain.summary["counters"]["lan"] == summary["counters"]["lan"]
+    assert plain.summary["rare_timeout"] is None

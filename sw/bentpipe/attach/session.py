@@ -32,7 +32,7 @@ from bentpipe.experiment.build.network import build_network
 from bentpipe.experiment.build.overrides import Overrides
 from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.run.run import run_experiment
-from bentpipe.experiment.run.splitting import with_splitting
+from bentpipe.experiment.run.trials import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.repeat import SLACK_PS
 from bentpipe.report.run import make_report

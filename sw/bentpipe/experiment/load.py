@@ -347,11 +347,12 @@ def _check_build(experiment: Experiment, source: Source) -> None:
         engine = rehearse(experiment)
     except BuildError as error:
         raise source.error(ConfigProblem(error.key, error.what)) from error
-    if experiment.splitting is not None:
+    if experiment.splits:
         try:
             check_random(engine)
         except ValueError as error:
-            raise source.error(ConfigProblem("splitting", str(error))) from error
+            key = "splitting" if experiment.splitting is not None else "rare_timeout"
+            raise source.error(ConfigProblem(key, str(error))) from error
 
 
 def _unknown_cases(given: Iterable[tuple[str, str]], names: Sequence[str]) -> Iterator[ConfigProblem]:

@@ -26,6 +26,7 @@ from bentpipe.results.tables import (
     OAM_COLUMNS,
     PUBLISHED_COLUMNS,
     THEORY_COLUMNS,
+    TIMEOUT_COLUMNS,
     board_text,
     broken_text,
     cell_tables,
@@ -48,6 +49,8 @@ from bentpipe.results.tables import (
     splitting_text,
     theory_rows,
     time_text,
+    timeout_rows,
+    timeout_text,
     together_text,
 )
 
@@ -89,6 +92,7 @@ def report_html(result: RunResult, beside: Around | None = None) -> str:
     sections = [
         section("Published figures and ours", "published", _published(s), _theory(s)),
         section(_rare(s), "splitting", *_splitting(s)),
+        section("Rare time-outs", "rare-timeouts", *_timeouts(s)),
         section("Expected", "expected", expected_html(s.get("expected", ()))),
         section("Real hosts", "real-hosts", *_attached(s)),
         section("Network", "network", network_html(s)),
@@ -173,6 +177,9 @@ def _facts(s: Mapping[str, Any]) -> str:
         ratio = ratio_of(s["splitting"])[1]["value"]
         noun = rare_words(s["splitting"])[0].capitalize()
         facts.append((noun, "-" if ratio is None else f"{ratio:.3g}", "of arriving cells"))
+    if s.get("rare_timeout"):
+        chance = s["rare_timeout"]["probability"]["value"]
+        facts.append(("Probability of a time-out", "-" if chance is None else f"{chance:.3g}", "in the transfer"))
     if flows:
         name = "Throughput" if len(flows) == 1 else "Throughput over the common time"
         facts.append((name, figure_text(total["aggregate_goodput"] / 1e6), "Mb/s"))
@@ -256,6 +263,15 @@ def _splitting(s: Mapping[str, Any]) -> list[str]:
     text = f"<p>{html.escape(splitting_text(split))}</p>"
     rows = splitting_rows(split)
     return [text, table(splitting_columns(split), rows, 0, name="Splitting")] if rows else [text]
+
+
+def _timeouts(s: Mapping[str, Any]) -> list[str]:
+    found = s.get("rare_timeout")
+    if not found:
+        return []
+    text = f"<p>{html.escape(timeout_text(found))}</p>"
+    rows = timeout_rows(found)
+    return [text, table(TIMEOUT_COLUMNS, rows, 0, name="Splitting")] if rows else [text]
 
 
 def _figures(names: Sequence[str], figures: Mapping[str, Any], text: str = "") -> str:

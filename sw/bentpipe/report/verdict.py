@@ -61,6 +61,12 @@ def _did(s: Mapping[str, Any]) -> str:
         port, ratio = s["splitting"]["port"], ratio_of(s["splitting"])[1]["value"]
         found = "no estimate yet" if ratio is None else f"{ratio:.3g} of the arriving cells"
         parts.append(f"{rare_words(s['splitting'])[0]} at {port}: {found}")
+    elif s.get("rare_timeout"):
+        found, chance = s["rare_timeout"], s["rare_timeout"]["probability"]["value"]
+        parts.append(
+            f"probability of a time-out in the transfer {found['flow']}: "
+            f"{'no estimate yet' if chance is None else f'{chance:.3g}'}"
+        )
     elif flows:
         count = "one flow" if len(flows) == 1 else f"{len(flows)} flows"
         text = f"{count} carried {figure_text(total['aggregate_goodput'] / 1e6)} Mb/s"

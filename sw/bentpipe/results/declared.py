@@ -61,8 +61,8 @@ class Metric:
         It is a number of things.
     needs : str
         The setting without which a run does not have it: ``[splitting]``, the same without ``delay`` ("rare losses") or
-        with it ("rare delays"), ``record.losses``, ``histograms`` of the port's switch, ``cdv`` of the VC. "": every
-        run has it.
+        with it ("rare delays"), ``[rare_timeout]`` ("rare time-outs"), ``record.losses``, ``histograms`` of the port's
+        switch, ``cdv`` of the VC. "": every run has it.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Metric:
     of: tuple[Level, ...] = ("run",)
     ratio: bool = False
     count: bool = False
-    needs: Literal["", "splitting", "rare losses", "rare delays", "losses", "histograms", "cdv"] = ""
+    needs: Literal["", "splitting", "rare losses", "rare delays", "rare time-outs", "losses", "histograms", "cdv"] = ""
 
     @property
     def shown(self) -> tuple[str, float]:
@@ -98,6 +98,7 @@ _SWITCH: Final = "counters of the switch"
 _HISTOGRAM: Final = "histogram of the switch"
 _RECORDS: Final = "loss records"
 _TRIALS: Final = "queue monitor at the port"
+_TRANSFERS: Final = "time-outs of the TCP sender, in all trials"
 _ARRIVALS: Final = "arrival monitor at the node `cdv.at`"
 
 METRICS: Final = (
@@ -469,6 +470,59 @@ METRICS: Final = (
         _TRIALS,
         count=True,
         needs="splitting",
+    ),
+    Metric(
+        "timeout_probability",
+        "probability of a time-out in the transfer",
+        "",
+        "Splitting: probability that the transfer has a retransmission time-out",
+        _TRANSFERS,
+        ratio=True,
+        needs="rare time-outs",
+    ),
+    Metric(
+        "timeout_probability_low",
+        "its 95 % interval, lower end",
+        "",
+        "Splitting: lower end of the 95 % interval of the probability of a time-out",
+        _TRANSFERS,
+        ratio=True,
+        needs="rare time-outs",
+    ),
+    Metric(
+        "timeout_probability_high",
+        "its 95 % interval, upper end",
+        "",
+        "Splitting: upper end of the 95 % interval of the probability of a time-out",
+        _TRANSFERS,
+        ratio=True,
+        needs="rare time-outs",
+    ),
+    Metric(
+        "timeout_probability_error",
+        "relative error of the probability of a time-out",
+        "",
+        "Splitting: half the width of the interval, divided by the probability",
+        _TRANSFERS,
+        needs="rare time-outs",
+    ),
+    Metric(
+        "transfers_simulated",
+        "parts of transfers simulated",
+        "trials",
+        "Splitting: trials, each a part of a transfer",
+        _TRANSFERS,
+        count=True,
+        needs="rare time-outs",
+    ),
+    Metric(
+        "transfers_plain",
+        "transfers that plain runs would need",
+        "transfers",
+        "Splitting: transfers that plain runs would need for the same interval",
+        _TRANSFERS,
+        count=True,
+        needs="rare time-outs",
     ),
 )
 """All but what applications report and the other numbers of a flow's row."""

@@ -15,7 +15,8 @@
     counters, oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
     the loss ratio, by splitting and of the plain run, and each level:
-    :func:`bentpipe.results.splitting.sum_up_trees`), theory (with ``ours``, ``low``, ``high``, ``half``,
+    :func:`bentpipe.results.splitting.sum_up_trees`), rare_timeout (null without: the probability, and each level:
+    :func:`bentpipe.results.rare_timeouts.sum_up`), theory (with ``ours``, ``low``, ``high``, ``half``,
     ``confidence``, ``batches`` and ``holds``), published (with ``ratio``, null in a shortened or failed run, and
     ``remarks``), expected (what ``[[expect]]`` says, with ``ours`` and ``holds``, null where it is not judged),
     configuration (the TOML document with the settings in it), resolved (every value in base units).

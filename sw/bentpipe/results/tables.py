@@ -27,6 +27,7 @@ __all__ = [
     "RARE_COLUMNS",
     "TEXTS",
     "THEORY_COLUMNS",
+    "TIMEOUT_COLUMNS",
     "FigureTable",
     "apart_text",
     "board_text",
@@ -55,6 +56,8 @@ __all__ = [
     "splitting_text",
     "theory_rows",
     "time_text",
+    "timeout_rows",
+    "timeout_text",
     "together_text",
 ]
 
@@ -265,6 +268,47 @@ def splitting_text(split: Mapping[str, Any]) -> str:
     if split["cells_plain"]:
         text += f"A plain run would need {split['cells_plain']:.2g} cells for that interval; "
     return text + f"ours had {split['stem']:,}, and {verb} {_fine(alone['value'])} of them ({_between(alone)})."
+
+
+TIMEOUT_COLUMNS = ("level", "transfers that reach it", "95 % interval", "trials", "to the next", "time-outs")
+
+
+def timeout_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    """Return the levels of a run with ``[rare_timeout]``."""
+    return [
+        [
+            _timeout_level(row),
+            _fine(row["reach"]["value"]),
+            "-" if row["level"] is None else _between(row["reach"]),
+            f"{row['trials']:,}",
+            _fine(row["next"]),
+            f"{row['timeouts']:,}",
+        ]
+        for row in found["levels"]
+    ]
+
+
+def _timeout_level(row: Mapping[str, Any]) -> str:
+    """Return a level in words."""
+    if row["what"] == "queue":
+        return f"{row['level']} cells queued"
+    if row["what"] == "lost":
+        return f"{row['level']} PDU{'s' if row['level'] > 1 else ''} lost"
+    return "beginning of the transfer"
+
+
+def timeout_text(found: Mapping[str, Any]) -> str:
+    """Return the estimate of ``[rare_timeout]``, and its cost."""
+    ours, done, planned = found["probability"], found["batches_done"], found["batches"]
+    if not done:
+        return f"Stopped before the first of {planned} batches had all its trials: no estimate of time-outs."
+    text = f"Stopped: {done} of {planned} batches have all their trials. " if done < planned else ""
+    text += f"Probability of a time-out in the transfer {found['flow']}: {_fine(ours['value'])} "
+    text += f"({'' if ours['low'] is None else '95 % interval '}{_between(ours)}), from {found['trials']:,} trials "
+    text += f"with {found['cells']:,} cells for {found['port']}. "
+    if found["transfers_plain"]:
+        text += f"Plain runs would need {found['transfers_plain']:.2g} transfers for that interval; "
+    return text + f"the plain run had {'a' if found['plain'] else 'no'} time-out."
 
 
 RARE_COLUMNS = ("case", "rare cells", "95 % interval", "cells simulated", "a plain run's", "in the plain run")
@@ -639,6 +683,11 @@ def print_run(console: Console, summary: dict[str, Any], flows: Sequence[dict[st
         if rows := splitting_rows(summary["splitting"]):
             print_table(console, "Splitting", splitting_columns(summary["splitting"]), rows, 0)
         console.print(splitting_text(summary["splitting"]), highlight=False)
+    if summary.get("rare_timeout"):
+        console.print()
+        if rows := timeout_rows(summary["rare_timeout"]):
+            print_table(console, "Splitting", TIMEOUT_COLUMNS, rows, 0)
+        console.print(timeout_text(summary["rare_timeout"]), highlight=False)
     if summary.get("theory"):
         console.print()
         print_table(console, "Theory and ours", THEORY_COLUMNS, theory_rows(summary["theory"]), 2)

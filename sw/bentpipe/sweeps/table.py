@@ -147,7 +147,7 @@ def planned_metrics(names: Sequence[str], experiments: Iterable[Experiment]) -> 
 
 def _has(experiment: Experiment) -> list[str]:
     """Return the features of an experiment that some figures need."""
-    return features(experiment.splitting, experiment.record.losses > 0)
+    return features(experiment, experiment.record.losses > 0)
 
 
 def _row_numbers(protocol: str) -> list[str]:

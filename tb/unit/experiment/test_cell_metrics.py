@@ -125,7 +125,7 @@ def test_a_run_has_each_declared_figure_and_they_agree_with_the_counters(tmp_pat
     for level, name in (("vc", "a."), ("port", "lan:2."), ("run", "")):
         for metric in metrics_of(level):
             assert (
-                metric.needs in ("splitting", "rare losses", "rare delays", "losses", "cdv")
+                metric.needs in ("splitting", "rare losses", "rare delays", "rare time-outs", "losses", "cdv")
                 or f"{name}{metric.name}" in metrics
             ), metric
     lost = sum(counters["drop_full"])

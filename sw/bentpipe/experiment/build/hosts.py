@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from bentpipe.experiment.build.overrides import Overrides
+    from bentpipe.experiment.document.tables import Face
     from bentpipe.hosts.engine import Engine
     from bentpipe.hosts.flow_base import FlowOrGroup
     from bentpipe.hosts.host import Host
@@ -48,7 +49,12 @@ class EngineHandle(Protocol):
 
 
 class Splits(Protocol):
-    """Trials of a run that splits, behind its plain run."""
+    """Trials of a run that splits, behind its plain run.
+
+    ``key`` is the name of their results in ``result.json``.
+    """
+
+    key: str
 
     def split(self, stopped: Callable[[], Any], progress: Callable[[float], None]) -> dict[str, Any]: ...
 
@@ -166,9 +172,10 @@ def rehearse(experiment: Experiment) -> Engine:
     _add_flows(experiment, engine, hosts, vcs, ends, places)
     with places.at(""):
         network.rehearse()
-    if experiment.splitting is not None:
-        port = experiment.splitting.port
-        with places.at("splitting.port"):
+    watched = _watched(experiment)
+    if watched is not None:
+        key, port = watched
+        with places.at(f"{key}.port"):
             gauge = network.monitor_queue(_switch_named(network, port.switch), port.port)
             gauge.check()
     return engine
@@ -232,15 +239,24 @@ def _gauge(experiment: Experiment, network: Network) -> QueueMonitor | None:
     BentpipeError
         The engine's models cannot save their state, so a run cannot continue from it.
     """
-    if experiment.splitting is None:
+    watched = _watched(experiment)
+    if watched is None:
         return None
+    key, port = watched
     if not network.saves:
-        raise BentpipeError(
-            f"{experiment.id}: [splitting] needs the engine native: the other engine cannot save its state"
-        )
-    port, delay_ps = experiment.splitting.port, experiment.splitting.delay_ps
+        raise BentpipeError(f"{experiment.id}: [{key}] needs the engine native: the other engine cannot save its state")
+    delay_ps = None if experiment.splitting is None else experiment.splitting.delay_ps
     late_from = 0 if delay_ps is None else first_tick(delay_ps)
     return network.monitor_queue(_switch_named(network, port.switch), port.port, late_from)
+
+
+def _watched(experiment: Experiment) -> tuple[str, Face] | None:
+    """Return the table of an experiment that splits, and the port whose queue it watches; None: it does not split."""
+    if experiment.splitting is not None:
+        return "splitting", experiment.splitting.port
+    if experiment.rare_timeout is not None:
+        return "rare_timeout", experiment.rare_timeout.port
+    return None
 
 
 def _switch_named(network: Network, name: str) -> Switch:

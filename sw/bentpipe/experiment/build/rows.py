@@ -89,7 +89,7 @@ class RowFeed:
         cls, experiment: Experiment, network: Network | None, shorter_ps: Mapping[str, int] | None = None
     ) -> RowFeed | None:
         """Return the feed of an experiment's profiles; None: there is none, or rows need more than register writes."""
-        if network is None or not network.makes_writes or experiment.splitting is not None or not experiment.profiles:
+        if network is None or not network.makes_writes or experiment.splits or not experiment.profiles:
             return None
         made = cls(experiment, network, shorter_ps or {})
         return None if None in made._targets else made

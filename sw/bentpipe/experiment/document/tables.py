@@ -80,6 +80,7 @@ __all__ = [
     "OpenTable",
     "ProfileTable",
     "PublishedTable",
+    "RareTimeoutTable",
     "RecordTable",
     "SplittingTable",
     "SwitchTable",
@@ -715,6 +716,39 @@ class SplittingTable(Settings):
         return self
 
 
+class RareTimeoutTable(Settings):
+    """The probability that a TCP transfer has a retransmission time-out, estimated by splitting: transfers are
+    continued from level to level, with other random numbers each time."""
+
+    flow: str = Field(description="TCP flow of a given size, by its name")
+    port: Port = Field(description="switch port whose queue defines the first levels")
+    levels: tuple[Annotated[int, COUNT.within(1, 65535)], ...] = Field(
+        default=(), description="rising numbers of cells queued; default: chosen by a pilot run"
+    )
+    losses: tuple[Annotated[int, COUNT.within(1, 1000)], ...] = Field(
+        default=(1, 2, 3),
+        description="rising numbers of PDUs that the flow has lost: the levels above those of the queue",
+    )
+    step_ps: Annotated[int, TIME.within("1 us", "10 ms")] = Field(
+        default=100_000_000,
+        description="time between two looks at the lost PDUs while the queue is at its highest level or above",
+    )
+    effort: Annotated[int, COUNT.within(LEAST_EFFORT, 1_000_000)] = Field(
+        default=200,
+        description="trials from each level in each batch; in a shortened run fewer in proportion, at least 50",
+    )
+    repeats: Annotated[int, COUNT.within(LEAST_BATCHES, 1000)] = Field(
+        default=20, description="batches of trials; their spread gives the interval"
+    )
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        for name, values in (("levels", self.levels), ("losses", self.losses)):
+            if any(below >= above for below, above in itertools.pairwise(values)):
+                raise wrong("must rise from one to the next", name)
+        return self
+
+
 class TheoryTable(Settings):
     """A figure that theory predicts, to print beside ours with its confidence interval: the growth of one series over
     that of another, each record interval but the first being a batch (99 %); or a figure of splitting (95 %)."""
@@ -822,6 +856,7 @@ class Document(Cases, extra="forbid"):
     profile: tuple[ProfileTable, ...] = Field(default=(), description="settings that follow a file in a run")
     record: RecordTable = Field(default=RecordTable(), description="records of a run")
     splitting: SplittingTable | None = Field(default=None, description="estimate of rare losses at a port")
+    rare_timeout: RareTimeoutTable | None = Field(default=None, description="estimate of rare time-outs of a TCP flow")
     published: tuple[PublishedTable, ...] = Field(default=(), description="published figures to compare")
     open: tuple[OpenTable, ...] = Field(default=(), description="parameters that the source leaves open")
     theory: tuple[TheoryTable, ...] = Field(default=(), description="predicted figures to print beside ours")

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.registry import APPLICATIONS
-from bentpipe.experiment.document.tables import CaseTable, SplittingTable
+from bentpipe.experiment.document.tables import CaseTable, RareTimeoutTable, SplittingTable
 from bentpipe.experiment.document.tcp_options import options_text
 from bentpipe.experiment.resolve.specs import Experiment, GroupSpec, LineSpec
 from bentpipe.hosts.config import HostConfig
@@ -226,9 +226,9 @@ def describe(console: Console, experiment: Experiment, cases: Sequence[CaseTable
                 for case in cases
             ],
         )
-    if e.splitting is not None:
+    if e.splits:
         console.print()
-        console.print(_splitting_text(e.splitting), highlight=False)
+        console.print(_rare_text(e), highlight=False)
     if e.theory:
         table(
             "Theory",
@@ -291,11 +291,24 @@ def _cost(host: HostConfig) -> str:
     return text
 
 
+def _rare_text(e: Experiment) -> str:
+    if e.splitting is not None:
+        return _splitting_text(e.splitting)
+    return "" if e.rare_timeout is None else _timeout_text(e.rare_timeout)
+
+
 def _splitting_text(s: SplittingTable) -> str:
     levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
     rare = "losses" if s.delay_ps is None else f"waits of {s.delay_ps / 1e6:g} us and longer"
     trials = f"{s.repeats} batches, {s.effort} trials a level"
     return f"Splitting: {rare} by the queue of {s.port}, levels {levels}; {trials}"
+
+
+def _timeout_text(s: RareTimeoutTable) -> str:
+    levels = f"{', '.join(map(str, s.levels))} cells" if s.levels else "of a pilot"
+    trials = f"{s.repeats} batches, {s.effort} trials a level"
+    lost = ", ".join(map(str, s.losses))
+    return f"Rare time-outs of {s.flow}: by the queue of {s.port}, levels {levels}, then {lost} PDUs lost; {trials}"
 
 
 def _line_clocks(offsets: Sequence[float]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
 
 from bentpipe.apps.registry import reported
 from bentpipe.apps.settings import BARE
-from bentpipe.experiment.document.tables import SplittingTable
+from bentpipe.experiment.document.tables import RareTimeoutTable, SplittingTable
 from bentpipe.experiment.resolve.specs import FlowSpec, NetworkSpec, VcSpec
 from bentpipe.results.declared import metrics_of
 from bentpipe.results.metrics import GROUPED
@@ -14,11 +15,22 @@ from bentpipe.results.metrics import GROUPED
 __all__ = ["features", "known_figures"]
 
 
-def features(splitting: SplittingTable | None, record_losses: bool) -> list[str]:
+class Splits(Protocol):
+    """A document or an experiment: its tables for rare events."""
+
+    @property
+    def splitting(self) -> SplittingTable | None: ...
+    @property
+    def rare_timeout(self) -> RareTimeoutTable | None: ...
+
+
+def features(given: Splits, record_losses: bool) -> list[str]:
     """Return the features of an experiment that some figures need, as :class:`~bentpipe.results.declared.Metric` has
     them."""
+    splitting = given.splitting
     rare = [] if splitting is None else ["splitting", "rare losses" if splitting.delay_ps is None else "rare delays"]
-    return [*rare, *(["losses"] if record_losses else [])]
+    timeouts = [] if given.rare_timeout is None else ["rare time-outs"]
+    return [*rare, *timeouts, *(["losses"] if record_losses else [])]
 
 
 def known_figures(

@@ -15,6 +15,7 @@ from bentpipe.experiment.document.tables import (
     ExpectTable,
     LossTable,
     PublishedTable,
+    RareTimeoutTable,
     RecordTable,
     SplittingTable,
     TheoryTable,
@@ -101,7 +102,7 @@ def parse_experiment(
     channels.check(problems)
     losses = _losses(tables.loss, channels, problems)
     record = _record(tables.record, run_ps, network, problems)
-    known = [*known_figures(flows, channels.vcs, network, has=features(tables.splitting, record.losses > 0))]
+    known = [*known_figures(flows, channels.vcs, network, has=features(tables, record.losses > 0))]
     published = _published(tables, known, flows, problems)
     expect = _expect(tables, known, problems)
     for metric in head.shows:
@@ -109,8 +110,7 @@ def parse_experiment(
             what = f"unknown value {metric!r}{nearest(metric, known)}"
             problems.found.append(ConfigProblem("experiment.shows", what))
     theory = _theory(tables, network, flows, problems)
-    _splitting(tables, network, problems)
-    problems.check()
+    _rare(tables, network, flows, problems)
     made = Experiment(
         id=head.id,
         title=head.title,
@@ -131,6 +131,7 @@ def parse_experiment(
         published=published,
         theory=theory,
         splitting=tables.splitting,
+        rare_timeout=tables.rare_timeout,
         expect=expect,
         file=source.name,
         folder=source.folder,
@@ -232,37 +233,69 @@ def _not_counted(metric: str, table: SplittingTable | None) -> str:
     return "needs 'delay' in [splitting]" if "delay" in metric else "is not counted with splitting.delay"
 
 
+def _rare(tables: Document, network: NetworkSpec, flows: Sequence[FlowSpec], problems: Problems) -> None:
+    """Check the tables for rare events, and raise all problems so far."""
+    _splitting(tables, network, problems)
+    _rare_timeout(tables, network, flows, problems)
+    problems.check()
+
+
 def _splitting(tables: Document, network: NetworkSpec, problems: Problems) -> None:
     """Check that the port of splitting exists, and that nothing is set that splitting cannot be combined with."""
     table = tables.splitting
+    if table is not None:
+        _queue_levels("splitting", table, network, problems)
+        _constant("splitting", tables, network, problems)
+
+
+def _rare_timeout(tables: Document, network: NetworkSpec, flows: Sequence[FlowSpec], problems: Problems) -> None:
+    """Check that the flow and the port of ``[rare_timeout]`` exist, and that nothing is set that splitting cannot be
+    combined with."""
+    table = tables.rare_timeout
     if table is None:
         return
+    by_name = {flow.name: flow for flow in flows}
+    flow = by_name.get(table.flow)
+    if flow is None:
+        what = f"there is no flow {table.flow!r}{nearest(table.flow, by_name)}"
+        problems.found.append(ConfigProblem("rare_timeout.flow", what))
+    elif flow.protocol != "tcp" or flow.size is None:
+        what = f"flow {table.flow} is no transfer: give a TCP flow with a size"
+        problems.found.append(ConfigProblem("rare_timeout.flow", what))
+    if tables.splitting is not None:
+        problems.found.append(ConfigProblem("rare_timeout", "cannot be combined with [splitting]"))
+    _queue_levels("rare_timeout", table, network, problems)
+    _constant("rare_timeout", tables, network, problems)
+
+
+def _queue_levels(key: str, table: SplittingTable | RareTimeoutTable, network: NetworkSpec, problems: Problems) -> None:
+    """Check the port and the levels of its queue."""
     switches = {switch.name: switch for switch in network.switches}
     switch = switches.get(table.port.switch)
     if switch is None:
         what = f"there is no switch {table.port.switch!r}{nearest(table.port.switch, switches)}"
-        problems.found.append(ConfigProblem("splitting.port", what))
+        problems.found.append(ConfigProblem(f"{key}.port", what))
     elif table.port.port >= len(switch.ports):
-        problems.found.append(ConfigProblem("splitting.port", f"{switch.name} has no port {table.port.port}"))
+        problems.found.append(ConfigProblem(f"{key}.port", f"{switch.name} has no port {table.port.port}"))
     elif table.levels and table.levels[-1] > switch.settings.buffer_cells:
         what = (
             f"{switch.name} has a buffer of {switch.settings.buffer_cells} cells, and never {table.levels[-1]} queued"
         )
-        problems.found.append(ConfigProblem("splitting.levels", what))
-    if tables.event:
-        problems.found.append(
-            ConfigProblem("event", "cannot be combined with [splitting]: splitting needs settings that stay constant")
-        )
-    if tables.record.pcap:
-        problems.found.append(
-            ConfigProblem("record.pcap", "cannot be combined with [splitting]: a capture cannot hold the trials")
-        )
-    if tables.record.losses:
-        problems.found.append(
-            ConfigProblem("record.losses", "cannot be combined with [splitting]: each trial would copy the records")
-        )
+        problems.found.append(ConfigProblem(f"{key}.levels", what))
+
+
+def _constant(key: str, tables: Document, network: NetworkSpec, problems: Problems) -> None:
+    """Check that nothing is set that trials cannot have."""
+    refused = (
+        (tables.event, "event", "splitting needs settings that stay constant"),
+        (tables.record.pcap, "record.pcap", "a capture cannot hold the trials"),
+        (tables.record.losses, "record.losses", "each trial would copy the records"),
+    )
+    for given, at, why in refused:
+        if given:
+            problems.found.append(ConfigProblem(at, f"cannot be combined with [{key}]: {why}"))
     if network.sonet:
-        problems.found.append(ConfigProblem("splitting", 'requires lines of cells: set line = "cell"'))
+        problems.found.append(ConfigProblem(key, 'requires lines of cells: set line = "cell"'))
 
 
 def _expect(tables: Document, known: Sequence[str], problems: Problems) -> tuple[ExpectTable, ...]:

@@ -13,6 +13,7 @@ from bentpipe.experiment.document.tables import (
     ExpectTable,
     Face,
     PublishedTable,
+    RareTimeoutTable,
     SplittingTable,
     TheoryTable,
 )
@@ -624,6 +625,7 @@ class Experiment:
     events: tuple[EventSpec, ...] = ()
     profiles: tuple[ProfileSpec, ...] = ()
     splitting: SplittingTable | None = None
+    rare_timeout: RareTimeoutTable | None = None
     plugins: tuple[Plugin, ...] = ()
     tables: Tables = field(default=Tables(), compare=False, repr=False)
     folder: Path | None = field(default=None, compare=False, repr=False, metadata={_OF_A_MACHINE: True})
@@ -632,6 +634,11 @@ class Experiment:
     def shortened(self) -> bool:
         """Less time than the file gives."""
         return self.duration_ps < self.full_ps
+
+    @property
+    def splits(self) -> bool:
+        """Trials begin from states of the run."""
+        return self.splitting is not None or self.rare_timeout is not None
 
     def host(self, name: str) -> HostSpec:
         return next(h for h in self.network.hosts if h.name == name)

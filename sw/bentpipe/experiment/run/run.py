@@ -22,13 +22,14 @@ from bentpipe.experiment.build.rows import RowFeed
 from bentpipe.experiment.resolve.remarks import frame_remarks
 from bentpipe.experiment.resolve.specs import Experiment, NetworkSpec, plain
 from bentpipe.experiment.run.record import TraceRecorder
-from bentpipe.experiment.run.splitting import with_splitting
 from bentpipe.experiment.run.state import code, pack, read_state
+from bentpipe.experiment.run.trials import with_splitting
 from bentpipe.progress import Progress, waiting
 from bentpipe.results.cells import cell_metrics
 from bentpipe.results.expect import judge
 from bentpipe.results.losses import loss_metrics
 from bentpipe.results.metrics import NOT_COMPARED, compare, count_sums, deliverable_bits, metrics, set_otherwise
+from bentpipe.results.rare_timeouts import timeout_figures
 from bentpipe.results.schema import SCHEMA_VERSION, RunResult, Trace
 from bentpipe.results.splitting import ratio_of, split_figures
 from bentpipe.results.theory import beside_theory
@@ -162,7 +163,7 @@ class Run:
             built.overrides = Overrides(experiment, built.change, feed=feed, adopt=built.adopt)
         self._overrides = built.overrides
         self._stops = _Stops(experiment, self._overrides.fed)
-        self._split: dict[str, Any] | None = None
+        self._split: dict[str, dict[str, Any]] = {}
         self._resolved: dict[str, Any] | None = None
         self._spent_s = 0.0
         self._since = 0.0
@@ -205,7 +206,7 @@ class Run:
                     self._since = time.perf_counter()
                     self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
                     if built.splitting is not None:
-                        self._split = built.splitting.split(stopped, bar.phase("splitting"))
+                        self._split[built.splitting.key] = built.splitting.split(stopped, bar.phase("splitting"))
                     self._spent_s, self._since = self._wall_s(), time.perf_counter()
                 ended_by = stopped()
                 result = self._result(ended_by, folder)
@@ -307,9 +308,10 @@ class Run:
         summary["time"]["resumed_s"] = [at / _PS for at in self._resumed_ps]
         summary["time"]["parts"] = _parts(self.built)
         figures = {}
-        if self._split is not None:
-            name, ratio = ratio_of(self._split)
-            figures = {name: ratio, f"plain_{name}": self._split["plain"]}
+        split = self._split.get("splitting")
+        if split is not None:
+            name, ratio = ratio_of(split)
+            figures = {name: ratio, f"plain_{name}": split["plain"]}
         theory = beside_theory(map(plain, self.experiment.theory), self._series(), figures)
         return summary | {"captures": self.captures, "theory": theory}
 
@@ -521,15 +523,15 @@ class _End:
         The signal that ended it.
     over : bool
         It is complete.
-    split : dict or None
-        Results of splitting.
+    split : dict
+        Results of splitting, by their name in ``result.json``.
     losses : Table or None
         Its records of lost cells.
     """
 
     stopped: int | None
     over: bool
-    split: dict[str, Any] | None
+    split: dict[str, dict[str, Any]]
     losses: pa.Table | None
 
 
@@ -541,8 +543,10 @@ def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> d
     found |= cell_metrics(counted["ledger"], counted["ports"], counted["time"]["simulated_s"])
     if end.losses is not None:
         found |= loss_metrics(end.losses)
-    if end.split is not None:
-        found |= split_figures(end.split)
+    if "splitting" in end.split:
+        found |= split_figures(end.split["splitting"])
+    if "rare_timeout" in end.split:
+        found |= timeout_figures(end.split["rare_timeout"])
     return found
 
 
@@ -637,7 +641,7 @@ def _sum_up(
         "counters": built.counters(),
         "oam": built.oam(),
         "board": verified,
-        "splitting": end.split,
+        **{name: end.split.get(name) for name in ("splitting", "rare_timeout")},
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
         "plugins": [plain(plugin) for plugin in experiment.plugins],

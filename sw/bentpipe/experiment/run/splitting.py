@@ -9,20 +9,17 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bentpipe.errors import BentpipeError, ExperimentFailed
+from bentpipe.errors import ExperimentFailed
 from bentpipe.experiment.document.tables import LEAST_EFFORT
 from bentpipe.results.splitting import SplittingLevel, Tree, of_delays, sum_up_trees
 
 if TYPE_CHECKING:
-    from bentpipe.experiment.build.hosts import BuiltExperiment
     from bentpipe.experiment.resolve.specs import Experiment
     from bentpipe.experiment.run.branch import Branch, Branches
-    from bentpipe.hosts.engine import Engine
 
-__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts", "with_splitting"]
+__all__ = ["Counts", "Splitting", "Walk", "choose_levels", "grow", "starts"]
 
 _SHARE: Final = 0.2
 """Share of the pilot's trials that reach the next level, at least. In theory e^-2 = 0.135 takes the fewest trials
@@ -238,28 +235,6 @@ class _Branched:
         return self._branches.engine.now_ps
 
 
-def with_splitting(experiment: Experiment, built: BuiltExperiment) -> BuiltExperiment:
-    """Return the same with an engine that splits, if the experiment asks for it.
-
-    Raises
-    ------
-    BentpipeError
-        Nothing of it is random.
-    """
-    if built.gauge is None:
-        return built
-    from bentpipe.experiment.run.branch import Branches, check_random
-
-    assert built.network is not None
-    engine = cast("Engine", built.engine)
-    try:
-        check_random(engine)
-    except ValueError as error:
-        raise BentpipeError(f"{experiment.id}: {error}") from None
-    splitting = Splitting(experiment, Branches(built.network, engine, built.gauge))
-    return replace(built, engine=splitting, splitting=splitting, gauge=None)
-
-
 class Splitting:
     """A run with splitting: the engine of its plain run, which watches the queue on the way, then the trials.
 
@@ -270,6 +245,8 @@ class Splitting:
         Of the network with its hosts, at the beginning.
 
     """
+
+    key: Final = "splitting"
 
     def __init__(self, experiment: Experiment, branches: Branches) -> None:
         assert experiment.splitting is not None
