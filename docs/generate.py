@@ -126,7 +126,7 @@ def _page(name: str, about: dict[str, Any]) -> str:
     """Return the page of an experiment: that of its paper, of comparisons with theory, or of our own studies."""
     if about.get("paper"):
         return PAPERS[about["paper"]]
-    if name.startswith(("theory-", "rare-")):
+    if name.startswith(("theory-", "rare-loss", "rare-delay")):
         return "theory"
     return "traffic" if name.startswith(("netspec-", "phase-", "upc-")) else "studies"
 

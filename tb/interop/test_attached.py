@@ -41,8 +41,24 @@ def controls() -> list[str]:
     return path.read_text().split() if path.is_file() else []
 
 
+STOLEN_S, ATTEMPTS = 0.5, 4
+"""A session with late packets, from which the hypervisor took so much processor time or more, says nothing about the
+emulator. It is repeated, so often in all."""
+
+
 def transfer(folder: Path, size: int, control: str, options: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the output of the programs at both ends, and the session."""
+    for attempt in range(ATTEMPTS):
+        own = folder / str(attempt)
+        own.mkdir()
+        programs, session = _transfer(own, size, control, options)
+        attached = session["attached"]
+        if attached["stolen_s"] < STOLEN_S or not any(end["counts"]["out_late"] for end in attached["ends"]):
+            break
+    return programs, session
+
+
+def _transfer(folder: Path, size: int, control: str, options: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     command = [sys.executable, "-m", "bentpipe", "shell", "acts-1flow", *options, "--json", "--out", f"{folder}/run"]
     command += ["--there", f"{sys.executable} {PROGRAM} receive 5001"]
     sends = [sys.executable, str(PROGRAM), "send", "10.111.0.2", "5001", str(size), control]
