@@ -130,7 +130,8 @@ class Engine:
         self.flows: list[FlowOrGroup] = []
         self.endless: bool = False
         self._context = FlowContext(recorder, segments)
-        self._applications: set[Application] = set()
+        # In order, not a set: copies of a run number the random generators in the order in which they meet them.
+        self._applications: dict[Application, None] = {}
         self._by_nic: dict[int, Host] = {}
         self.choice = BesideChoice()
         self._reaction_ps: int = 0
@@ -278,7 +279,7 @@ class Engine:
             raise ValueError(f"flow {name}: source and sink are the same host {source.name}")
         if app in self._applications:
             raise ValueError(f"flow {name}: its application serves another flow already")
-        self._applications.add(app)
+        self._applications[app] = None
         return HostSite(source, source_vc), HostSite(sink, sink_vc)
 
     def _add(self, flow: FlowOrGroup) -> None:
