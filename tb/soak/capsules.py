@@ -64,7 +64,8 @@ def main() -> int:
             return code
         program, environment = stranger(folder)
         code, text = run((program, "reproduce", folder / "capsule"), folder, environment)
-        print(f"reproduce in a new clone: exit code {code}, {text.count('reproduced')} times reproduced", flush=True)
+        print(f"reproduce in a new clone: exit code {code}; not reproduced:", flush=True)
+        print("\n".join(line for line in text.splitlines() if ": reproduced:" not in line), flush=True)
         changed = folder / "changed"
         shutil.copytree(folder / "capsule", changed)
         (changed / TAMPERED).write_text((changed / TAMPERED).read_text() + "\n")
