@@ -4,6 +4,7 @@ import json
 import shutil
 import tomllib
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,19 @@ def test_runs_of_a_capsule_are_reproduced(capsule, capsys, monkeypatch, tmp_path
     assert main(["reproduce", str(capsule / "made.zip")]) == 0
     message = capsys.readouterr().out
     assert message.count(": reproduced") == 3 and "3 of 3 runs are reproduced." in message
+
+
+def test_a_case_with_an_expectation_of_its_own_is_reproduced(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    words = ["goodput-discard", "--case", "discard EPD, buffer 1024", "--duration", "20 ms", "--no-plots"]
+    assert main(["run", *words, "--out", "runs/discard"]) == 0
+    assert main(["capsule", "runs/discard", "--out", "made"]) == 0
+    (file,) = Path("made", "inputs").glob("*.toml")
+    (expected,) = tomllib.loads(file.read_text())["expect"]
+    assert expected == {"metric": "efficiency", "min": 0.85}
+    capsys.readouterr()
+    assert main(["reproduce", "made"]) == 0
+    assert "1 of 1 runs are reproduced." in capsys.readouterr().out
 
 
 def changed(capsule, tmp_path, name, change, again=True):

@@ -158,6 +158,8 @@ def _input(summary: Mapping[str, Any], inputs: Path) -> dict[str, Any]:
     for key in ("published", "expect") if case else ():
         if key in document:
             document[key] = [row for row in document[key] if row.get("case", "") == case]
+    for row in document.get("expect", ()):  # which names a case only where there are some
+        row.pop("case", None)
     script = document.get("traffic", {}).get("netspec", "")
     if script and "\n" not in script and "{" not in script:
         document["traffic"]["netspec"] = _beside(summary, script).read_text(encoding="utf-8-sig")
