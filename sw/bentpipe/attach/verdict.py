@@ -30,11 +30,11 @@ def _spread(times: Distribution) -> dict[str, Any]:
     return found
 
 
-def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str, stolen: float) -> str:
+def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, priority: str, stolen_s: float) -> str:
     """Return the verdict in a line: packets passed, late packets, release jitter, and deviations from the
     configuration.
 
-    ``stolen`` is the processor time (s) that the hypervisor gave to others during the session. The verdict has it where
+    ``stolen_s`` is the processor time that the hypervisor gave to others during the session. The verdict has it where
     packets were late.
     """
     came = sum(row["counts"]["injected"] for row in rows)
@@ -46,8 +46,8 @@ def verdict_of(rows: Sequence[Mapping[str, Any]], slack: Slack, time_s: float, p
     if late or computed:
         worst = max(row[what].get("most", 0) for row in rows for what in ("late", "computed_late"))
         parts.append(f"LATE: {late:,} injected late, {computed:,} computed late, by {worst / 1e6:.3g} ms at most")
-        if stolen >= _STOLEN_S:
-            parts.append(f"the hypervisor kept processors from this machine for {stolen:.2g} s")
+        if stolen_s >= _STOLEN_S:
+            parts.append(f"the hypervisor kept processors from this machine for {stolen_s:.2g} s")
     else:
         parts.append("none late")
     if jitter:

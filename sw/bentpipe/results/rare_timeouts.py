@@ -20,11 +20,12 @@ __all__ = ["Level", "Outcome", "Stage", "sum_up", "timeout_figures"]
 
 
 class Outcome(Enum):
-    """The end of a trial: at the next level, with a time-out, or with the transfer."""
+    """The end of a trial: at the next level, with a time-out, with the transfer, or with the run before these."""
 
     REACHED = auto()
     TIMEOUT = auto()
     ENDED = auto()
+    UNFINISHED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,14 @@ class Stage:
     trials: int = 0
     reached: int = 0
     timeouts: int = 0
+    unfinished: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Count a trial."""
         self.trials += 1
         self.reached += outcome is Outcome.REACHED
         self.timeouts += outcome is Outcome.TIMEOUT
+        self.unfinished += outcome is Outcome.UNFINISHED
 
 
 def weights(stages: Sequence[Stage]) -> list[float]:
@@ -91,6 +94,7 @@ def sum_up(
         "plain": plain,
         "cells": cells,
         "trials": sum(stage.trials for stages in batches for stage in stages),
+        "unfinished": sum(stage.unfinished for stages in batches for stage in stages),
         "transfers_plain": _plain(ours, len(batches)),
         "levels": _levels(batches),
         "batches_done": len(batches),

@@ -306,6 +306,9 @@ def timeout_text(found: Mapping[str, Any]) -> str:
     text += f"Probability of a time-out in the transfer {found['flow']}: {_fine(ours['value'])} "
     text += f"({'' if ours['low'] is None else '95 % interval '}{_between(ours)}), from {found['trials']:,} trials "
     text += f"with {found['cells']:,} cells for {found['port']}. "
+    if found["unfinished"]:
+        text += f"{found['unfinished']:,} trials ended with the run, before their transfer did, and count as without a "
+        text += "time-out: give a longer duration. "
     if found["transfers_plain"]:
         text += f"Plain runs would need {found['transfers_plain']:.2g} transfers for that interval; "
     return text + f"the plain run had {'a' if found['plain'] else 'no'} time-out."

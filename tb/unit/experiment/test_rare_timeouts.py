@@ -17,6 +17,7 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.load import load
 from bentpipe.experiment.run.rare_timeouts import RareTimeouts
 from bentpipe.results.rare_timeouts import Level, Outcome, Stage, probability, sum_up, timeout_figures
+from bentpipe.results.tables import timeout_text
 
 STEP_PS = 10**7
 PLACES, STEPS, UP, FATAL = 6, 50, 0.3, 3
@@ -120,14 +121,14 @@ class Branches:
         self._chain = chain
 
 
-def found(seed: int, stop_at: float = math.inf, **settings: Any) -> dict[str, Any]:
+def found(seed: int, stop_at: float = math.inf, steps: int = 2 * STEPS, **settings: Any) -> dict[str, Any]:
     table = {"flow": "transfer", "port": "lan:2", "levels": (), "losses": (1, 2), "step_ps": STEP_PS, "effort": 50}
     table |= {"repeats": 10, **settings}
     experiment: Any = SimpleNamespace(
         rare_timeout=SimpleNamespace(**table),
         seed=seed,
-        duration_ps=2 * STEPS * STEP_PS,
-        full_ps=2 * STEPS * STEP_PS,
+        duration_ps=steps * STEP_PS,
+        full_ps=steps * STEP_PS,
         flows=[SimpleNamespace(name="transfer", vc=0)],
     )
     branches: Any = Branches(Chain(seed))
@@ -170,6 +171,13 @@ def test_a_stopped_estimate_has_the_batches_that_were_done() -> None:
     assert part["trials"] == pytest.approx(0.4 * whole["trials"])
     nothing = found(5, stop_at=0.0)
     assert (nothing["batches_done"], nothing["probability"]["value"], nothing["levels"]) == (0, None, [])
+
+
+def test_trials_that_end_before_their_transfer_are_told() -> None:
+    assert found(5)["unfinished"] == 0 and "longer duration" not in timeout_text(found(5))
+    short = found(5, steps=STEPS // 2)
+    assert short["unfinished"] > 500
+    assert f"{short['unfinished']:,} trials ended with the run" in timeout_text(short)
 
 
 def stage(level: Level | None, reached: int, timeouts: int, ended: int) -> Stage:

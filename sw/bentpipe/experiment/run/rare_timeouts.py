@@ -104,11 +104,11 @@ class RareTimeouts:
         return stages
 
     def _go(self, above: Level | None) -> Outcome:
-        """Run to the level ``above``, to the first time-out, or to the end of the transfer; return which it was."""
+        """Run to the level ``above``, the first time-out, the transfer's end or the run's end; return which it was."""
         gauge, before = self._branches.gauge, self._branches.counts().came
         while True:
             now = self._branches.engine.now_ps
-            outcome = self._outcome(above) or (Outcome.ENDED if now >= self._end_ps else None)
+            outcome = self._outcome(above) or (Outcome.UNFINISHED if now >= self._end_ps else None)
             if outcome is not None:
                 break
             step = _END_PS
