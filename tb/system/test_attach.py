@@ -371,6 +371,21 @@ def test_an_interface_may_be_down_for_a_while(tmp_path: Path) -> None:
     assert (process.returncode, "interface v0 went away" in error) == (2, True), error
 
 
+@rights
+def test_an_interface_that_is_down_and_then_goes_is_a_line(tmp_path: Path) -> None:
+    """The kernel reports an error when it goes down, and none when it goes away after that."""
+    process, where = on_interfaces("if:v0", "if:w0", tmp_path / "run")
+    subprocess.run([*where, "ip", "link", "set", "v0", "down"], check=True)
+    time.sleep(0.2)  # the session has got the error
+    assert process.poll() is None
+    subprocess.run([*where, "ip", "link", "del", "v0"], check=True)
+    try:
+        _, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, "interface v0 went away" in error) == (2, True), error
+
+
 STATIONS = """if True:
     import json, socket, struct, sys
 

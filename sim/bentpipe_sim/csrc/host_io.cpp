@@ -169,6 +169,8 @@ void HostIo::wait(int64_t until) {
 void HostIo::collect(std::deque<ReceivedSdu>& into) {
     {
         std::lock_guard<std::mutex> reading(reading_);
+        for (auto& end : ends_)
+            if (end->was_down) look_for(*end);
         for (uint32_t k = 0; k < ends_.size(); ++k)
             for (size_t batches = 0; batches < AT_ONCE && ends_[k]->is.transport != DEVICE && read_socket(k);) ++batches;
     }
@@ -349,12 +351,22 @@ void HostIo::send(OutgoingSdu& leaving) {
 // An interface that is down may come up again; one that isn't there does not.
 void HostIo::lost(End& end, int error) {
     if (error == ENETDOWN && end.is.transport == PACKET_SOCKET) {
-        sockaddr_ll bound{};
-        socklen_t length = sizeof bound;
-        if (!getsockname(end.is.fd, reinterpret_cast<sockaddr*>(&bound), &length) && bound.sll_ifindex > 0) return;
+        end.was_down = true;
+        look_for(end);
+        return;
     }
     std::lock_guard<std::mutex> held(lock);
     end.counts.gone = error;
+    gone_ = true;
+}
+
+// The kernel reports ENETDOWN once: not again when an interface that is down goes away. Its socket is bound to none then.
+void HostIo::look_for(End& end) {
+    sockaddr_ll bound{};
+    socklen_t length = sizeof bound;
+    if (!getsockname(end.is.fd, reinterpret_cast<sockaddr*>(&bound), &length) && bound.sll_ifindex > 0) return;
+    std::lock_guard<std::mutex> held(lock);
+    end.counts.gone = ENETDOWN;
     gone_ = true;
 }
 

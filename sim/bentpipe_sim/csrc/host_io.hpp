@@ -52,6 +52,7 @@ class End {
     bool cells() const { return is.carries >= CELLS; }
     std::vector<Vc> out, in;
     bp_end_counts counts{};  // guarded by the lock of the I/O, too
+    std::atomic<bool> was_down{false};  // its interface, at least once
     Histogram late, computed_late, jitter, beyond;
     std::map<uint32_t, uint64_t> refused, congested;  // PDUs by VC
 
@@ -107,6 +108,7 @@ class HostIo final : public IoBackend {
     void leave();
     void send(OutgoingSdu& leaving);
     void lost(End& end, int error);
+    void look_for(End& end);
 
     std::vector<std::unique_ptr<End>>& ends_;
     int64_t time() const;  // ns since the start; negative before
