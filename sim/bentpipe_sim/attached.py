@@ -201,6 +201,12 @@ class Attachment:
         """The time since simulated time 0 by the clock (ns), negative before; until then it follows the time of day."""
         return self._loop.attach_now()
 
+    @property
+    def record_error(self) -> str:
+        """Why the record has no more packets since some time; "": it has all so far."""
+        error = self._loop.attach_failed()
+        return os.strerror(error) if error else ""
+
     def close(self) -> None:
         """Stop the threads, after which nothing arrives or leaves, and complete the record."""
         error = self._loop.attach_close()

@@ -332,20 +332,12 @@ class Network(Topology, Pdus):
         self.loop.capture_input(index, after.index, after_port, 0)
         self.loop.capture_input(index, node.index, port, 1)
 
-    def end_captures(self) -> None:
-        """End the files of all captures.
-
-        Raises
-        ------
-        OSError
-            One could not be written.
-        """
+    def end_captures(self) -> dict[Path, str]:
+        """End the files of all captures; return those that could not be written whole, with the reason."""
         if not self.loop.is_open:
-            return
-        for index, (path, *_) in enumerate(self._captures):
-            error = self.loop.capture_end(index)
-            if error:
-                raise OSError(error, os.strerror(error), str(path))
+            return {}
+        errors = {path: self.loop.capture_end(index) for index, (path, *_) in enumerate(self._captures)}
+        return {path: os.strerror(error) for path, error in errors.items() if error}
 
     def close(self) -> None:
         """Close the nodes. The network cannot be used any more."""

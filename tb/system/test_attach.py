@@ -256,6 +256,36 @@ def test_it_can_be_looked_at_while_it_goes_on(tmp_path: Path) -> None:
     assert 'id="attached-now"' in live_page("run", json.loads((folder / "result.json").read_text()))
 
 
+@rights
+def test_a_record_on_a_full_disk_ends_and_the_rest_of_the_session_is_kept(tmp_path: Path) -> None:
+    station, small, out = Station(), tmp_path / "small", tmp_path / "out"
+    small.mkdir()
+    script = f'mount -t tmpfs -o size=3M none {small} && {{ "$@"; code=$?; cp -r {small}/run {out}; exit $code; }}'
+    inside = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-c", script, "sh"]
+    words = ["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--record", "--duration", "4"]
+    process = subprocess.Popen(
+        [*inside, sys.executable, "-m", "bentpipe", *words, "--out", f"{small}/run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    until(process, "Attached")
+    frame = FRAME + b"x" * (1400 - len(FRAME))
+    while process.poll() is None:
+        station.one.sendto(frame, ("127.0.0.1", station.theirs[0]))
+        time.sleep(0.0005)
+    _, error = process.communicate()
+    assert process.returncode == 1, error
+    assert "No space left on device; the session continues" in error
+    summary = json.loads((out / "result.json").read_text())
+    assert summary["status"] == "failed" and "the record of arrivals ended at" in summary["reason"]
+    assert summary["attached"]["recorded"] is False and not (out / "arrivals.bin").exists()
+    assert summary["attached"]["ends"][0]["counts"]["injected_octets"] > 3 << 20, "it went on"
+    assert "cannot be repeated exactly: the record of arrivals ended" in (out / "report.html").read_text()
+    assert main(["replay", str(out)]) == 2
+
+
 def test_a_folder_without_a_session_takes_no_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["set", "satellite.ber=0", "--run", str(tmp_path)]) == 2
     assert "no session with attached hosts is running in this folder" in capsys.readouterr().err

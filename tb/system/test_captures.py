@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import struct
 from pathlib import Path
 
@@ -80,3 +81,24 @@ def test_a_capture_that_was_cut_off_keeps_its_whole_records(tmp_path: Path) -> N
         if octets >= len(head):
             assert file.stat().st_size == max(size for size in kept if size <= octets)
     assert not cut_to_whole_records(tmp_path / "none.pcap")
+
+
+def test_a_capture_without_room_is_removed_and_the_results_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk: no file can be longer than so many octets. What was simulated is in the run folder."""
+    words = ["lan-1flow", "--duration", "400 ms", "--no-plots", "--set", "record.what=[]"]
+    assert main(["run", *words, "--out", str(tmp_path / "plain")]) == 0
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most[1]))
+    try:
+        wanted = ["--pcap", "cells:lan", "--pcap", "ip:alpha1", "--out", str(tmp_path / "out")]
+        assert main(["run", *words, *wanted]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert "lan.cells.pcap could not be written: File too large, alpha1.ip.pcap could not" in capsys.readouterr().err
+    summary, plain = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("out", "plain"))
+    assert summary["status"] == "failed" and "File too large" in summary["reason"]
+    assert summary["captures"] == [] and not [*(tmp_path / "out").rglob("*.pcap")]
+    assert summary["metrics"] == plain["metrics"] and summary["time"]["simulated_s"] == 0.4
+    assert (tmp_path / "out" / "report.html").is_file()

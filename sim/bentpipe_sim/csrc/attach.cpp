@@ -33,6 +33,8 @@ int bp_attach_replay(bp_net* net, const char* path) {
 
 int bp_attach_close(bp_net* net) { return net->attachment->close(); }
 
+int bp_attach_failed(bp_net* net) { return net->attachment->failed(); }
+
 int bp_attach_begin(bp_net* net, uint64_t at, int32_t threads[2]) {
     return net->attempt([&] {
         net->attachment->begin(int64_t(at), threads);

@@ -40,7 +40,8 @@ typedef struct {
 } bp_attached_vc;
 void bp_attach_vc(bp_net*, const bp_attached_vc*); /* from an end's NIC to another's, with its VPIs on their lines */
 int bp_attach_record(bp_net*, const char* path); /* what is injected goes there, from now on */
-int bp_attach_close(bp_net*);                    /* ends that file and the threads; the error number of its first failed write */
+int bp_attach_close(bp_net*);                    /* ends that file and the threads; the error number of its failed write */
+int bp_attach_failed(bp_net*);                   /* the same so far; nothing is written behind it */
 /* Simulated time 0 is now, or at this time of day (ns since 1970; what comes before is dropped); the ids of the threads
    that read and release. Until then nothing may run. */
 int bp_attach_begin(bp_net*, uint64_t at, int32_t threads[2]);

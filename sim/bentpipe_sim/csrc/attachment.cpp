@@ -82,7 +82,7 @@ void Attachment::replay(const char* path) {
 
 int Attachment::close() {
     io_->close();
-    if (record_ && std::fclose(record_) && !failed_) failed_ = errno;
+    if (record_ && std::fclose(record_)) failed_ = errno;
     record_ = nullptr;
     return failed_;
 }
@@ -178,9 +178,12 @@ void Attachment::send(uint32_t number, uint32_t vc, const Octets& sdu, int64_t a
     End& end = *ends[number];
     if (record_) {
         const Entry entry{loop_.now(), number, vc, uint32_t(sdu.size()), 0};
-        if ((std::fwrite(&entry, sizeof entry, 1, record_) != 1 ||
-             std::fwrite(sdu.data(), 1, sdu.size(), record_) != sdu.size()) && !failed_)
+        if (std::fwrite(&entry, sizeof entry, 1, record_) != 1 ||
+            std::fwrite(sdu.data(), 1, sdu.size(), record_) != sdu.size()) {
             failed_ = errno;
+            std::fclose(record_);
+            record_ = nullptr;
+        }
     }
     Nic& nic = loop_.nic(int(end.is.nic));
     uint64_t queued = 0;

@@ -33,7 +33,8 @@ class Attachment {
     ScriptedIo* hand = nullptr;  // its clock and I/O, then
     void record(const char* path);  // std::runtime_error: it can't be written
     void replay(const char* path);  // std::runtime_error: it can't be read, or is none
-    int close();                    // the error number of the record's first failed write
+    int close();                    // the error number of the record's failed write; behind it there is none
+    int failed() const { return failed_; }  // the same so far
 
     // Until this tick, or the end of the first one with events of hosts inside.
     void run(uint64_t until);

@@ -130,7 +130,7 @@ class Capture {
     }
 
     void put(const void* data, size_t length) {
-        if (length && file_ && std::fwrite(data, 1, length, file_) != length && !failed_) failed_ = errno;
+        if (length && file_ && !failed_ && std::fwrite(data, 1, length, file_) != length) failed_ = errno;
     }
 
     uint32_t link_;

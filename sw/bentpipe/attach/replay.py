@@ -39,7 +39,8 @@ def recorded(folder: Path, pcap: Sequence[str] = ()) -> tuple[Session, dict[str,
         raise BentpipeError(f"{folder}: no session with attached hosts; for other runs use `bentpipe resume` or `run`")
     arrivals = folder / ARRIVALS
     if not arrivals.is_file():
-        raise BentpipeError(f"{folder}: the session was not recorded: bentpipe attach --record")
+        why = then.get("record_lost") or "the session was not recorded: bentpipe attach --record"
+        raise BentpipeError(f"{folder}: {why}")
     document = dict(summary["configuration"])
     if pcap:
         document["record"] = {**document.get("record", {}), "pcap": list(pcap)}

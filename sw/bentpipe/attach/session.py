@@ -36,7 +36,9 @@ from bentpipe.experiment.run.trials import with_splitting
 from bentpipe.hosts.engine import PROGRESS_PS
 from bentpipe.report.repeat import SLACK_PS
 from bentpipe.report.run import make_report
+from bentpipe_hdl.units import format_time
 from bentpipe_sim.attached import Attachment, Carries, EndPort, Late, Transport
+from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.nodes import Link
 
 if TYPE_CHECKING:
@@ -209,6 +211,7 @@ class Session:
         self.digest: dict[str, str] = {}
         self._callbacks = Callbacks()
         self._record: Path | None = None
+        self._record_lost = ""
         self._replay = replay
         self._built: BuiltExperiment | None = None
         self._live: LiveFolder | None = None
@@ -338,8 +341,8 @@ class Session:
             summary |= {"status": "done", "reason": None}
         summary["attached"] = self._report
         over = self._report["over"]
-        if over:
-            summary |= {"status": "failed", "reason": over}
+        if over or self._record_lost:
+            summary |= {"status": "failed", "reason": over or self._record_lost}
         folder.finish(result)
         if self._record is not None:
             self._record.replace(folder.path / ARRIVALS)
@@ -422,7 +425,12 @@ class Session:
                 sys.setswitchinterval(self._switch_s)
                 if self.priority == "real-time":
                     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-            self.attachment.close()
+            try:
+                self.attachment.close()
+            except SimulationError:
+                if self._replay is not None:
+                    raise
+            self._look_at_record(network.now_ps)
             if self._record is not None or self._replay is not None:
                 digests = network.digests().items()
                 self.digest = {f"{node}:{port}": f"{digest:016x}" for (node, port), digest in digests}
@@ -435,8 +443,21 @@ class Session:
         """Report every 50 ms of the session; return whether it continues."""
         assert self.attachment is not None
         self._sample(now_ps)
+        self._look_at_record(now_ps)
         self._callbacks.progress(self, now_ps)
         return not self.attachment.over and not self._callbacks.over() and not self._stopped
+
+    def _look_at_record(self, now_ps: int) -> None:
+        """Give a record up that could not be written: the session continues, and the room is free for its results."""
+        assert self.attachment is not None
+        error = self.attachment.record_error
+        if self._record is None or not error:
+            return
+        self._record_lost = f"the record of arrivals ended at {format_time(now_ps)}: {error}"
+        _log.warning("%s; the session continues, and cannot be replayed", self._record_lost)
+        with suppress(OSError):
+            self._record.unlink()
+        self._record = None
 
     def next_change_ps(self) -> int | None:
         """Return the time at which the next change of a replay is due (ps); None if there is none."""
@@ -594,6 +615,7 @@ class Session:
             "started": _iso(self.started),
             "verdict": verdict_of(rows, self.slack, now_ps / 1e12, self.priority, stolen),
             "recorded": self._record is not None,
+            "record_lost": self._record_lost,
             "commands": None if self.options.commands is None else list(self.options.commands),
             "changed": self.changed,
             "ends": rows,

@@ -415,7 +415,8 @@ def _again(s: Mapping[str, Any]) -> Iterator[str]:
         if s["attached"].get("recorded"):
             yield "<p>To replay the same cells at the same ticks, in this folder:</p>" + command("bentpipe replay .")
         else:
-            yield "<p>The session was not recorded (--record), so it cannot be repeated exactly.</p>"
+            why = html.escape(s["attached"].get("record_lost") or "it was not recorded (--record)")
+            yield f"<p>The session cannot be repeated exactly: {why}.</p>"
     else:
         yield "<p>To repeat the same cells at the same ticks:</p>" + command(repeat_command(s))
     captures = capture_commands(s)

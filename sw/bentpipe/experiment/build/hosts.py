@@ -94,7 +94,8 @@ class BuiltExperiment:
     adopt : Callable or None
         Takes a state as the network's, when the event loop has already written the registers.
     capture : Callable
-        Begins the experiment's captures in this folder; returns a context that ends them.
+        Begins the experiment's captures in this folder; returns a function that ends them, and returns those that could
+        not be written, with the reason.
     oam : Callable
         Returns states and counts of the hosts' ends of OAM flows, a row each.
     save : Callable or None
@@ -123,7 +124,7 @@ class BuiltExperiment:
     ledger: Callable[[], list[dict[str, Any]]]
     close: Callable[[], None]
     change: Callable[[EventSpec], None]
-    capture: Callable[[Path], Callable[[], None]]
+    capture: Callable[[Path], Callable[[], dict[Path, str]]]
     oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
     ports: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
     losses: Callable[[], tuple[pa.Table, int]] | None = None
@@ -283,7 +284,7 @@ class NetworkProbe:
     def drops(self, hosts: bool) -> dict[str, dict[str, int]]:
         return {n.name: dropped(n.counters()) for n in self._network.nodes if hosts or n.kind != "nic"}
 
-    def capture(self, folder: Path) -> Callable[[], None]:
+    def capture(self, folder: Path) -> Callable[[], dict[Path, str]]:
         nodes = {node.name: node for node in self._network.nodes}
         for spec in self._experiment.record.pcap:
             face = self._nics[spec.host] if spec.host else (nodes[spec.switch], spec.port)

@@ -156,7 +156,8 @@ class Run:
         self.captures: list[str] = []
         self._recorder, self._settings, self._started = recorder, settings, started
         self._resumed_ps: list[int] = []
-        self._end_captures: Callable[[], None] | None = None
+        self._end_captures: Callable[[], dict[Path, str]] | None = None
+        self._captures_lost = ""
         self._sampler = _Sampler(experiment, built, recorder)
         if built.overrides is None:
             feed = RowFeed.of(experiment, built.network)
@@ -224,7 +225,7 @@ class Run:
         built, recorder = self.built, self._recorder
         recorder.finish()
         if self._end_captures:
-            self._end_captures()
+            self._lose(self._end_captures())
         self._since = time.perf_counter()
         losses, left_out = (None, 0) if built.losses is None else built.losses()
         summary = self._sum_up(ended_by, True, losses)
@@ -234,6 +235,13 @@ class Run:
             folder.keep(summary, recorder.news())
         trace = Trace(self._series(), recorder.events)
         return RunResult(summary, summary["flows"], trace, losses, self._overrides.writes())
+
+    def _lose(self, captures: Mapping[Path, str]) -> None:
+        """Remove captures that could not be written: the results need their room."""
+        for path in captures:
+            path.unlink(missing_ok=True)
+            self.captures.remove(path.name)
+        self._captures_lost = ", ".join(f"{path.name} could not be written: {why}" for path, why in captures.items())
 
     def _simulate(
         self, stopped: Callable[[], int | None], bar: Progress, keep: Callable[[], None], save: Callable[[], None]
@@ -300,7 +308,7 @@ class Run:
 
     def _sum_up(self, stopped: int | None = None, over: bool = False, losses: pa.Table | None = None) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
-        end = _End(stopped, over, self._split, losses)
+        end = _End(stopped, over, self._split, losses, self._captures_lost)
         if self._resolved is None:  # a session has no time to make it again and again
             self._resolved = _resolved(self.experiment)
         given = _Given(self._resolved, self._settings, self._started)
@@ -527,12 +535,15 @@ class _End:
         Results of splitting, by their name in ``result.json``.
     losses : Table or None
         Its records of lost cells.
+    unwritten : str
+        Captures that could not be written, with the reason.
     """
 
     stopped: int | None
     over: bool
     split: dict[str, dict[str, Any]]
     losses: pa.Table | None
+    unwritten: str
 
 
 def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> dict[str, float | None]:
@@ -557,7 +568,7 @@ def _outcome(
     if not end.over:
         return "running", None, None
     verified, differs = _verified(built)
-    reason = _failure(built, flows) or unexplained or differs
+    reason = _failure(built, flows) or unexplained or differs or end.unwritten or None
     if reason:
         return "failed", reason, verified
     if end.stopped is not None:
