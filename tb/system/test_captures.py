@@ -86,7 +86,7 @@ def test_a_capture_that_was_cut_off_keeps_its_whole_records(tmp_path: Path) -> N
 def test_a_capture_without_room_is_removed_and_the_results_are_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As on a full disk: no file can be longer than so many octets. What was simulated is in the run folder."""
+    """No file can be longer than so many octets, as on a full disk. What was simulated is in the run folder."""
     words = ["lan-1flow", "--duration", "400 ms", "--no-plots", "--set", "record.what=[]"]
     assert main(["run", *words, "--out", str(tmp_path / "plain")]) == 0
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
