@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -284,6 +285,21 @@ def test_a_record_on_a_full_disk_ends_and_the_rest_of_the_session_is_kept(tmp_pa
     assert summary["attached"]["ends"][0]["counts"]["injected_octets"] > 3 << 20, "it went on"
     assert "cannot be repeated exactly: the record of arrivals ended" in (out / "report.html").read_text()
     assert main(["replay", str(out)]) == 2
+
+
+def test_a_session_whose_results_cannot_be_written_still_reports_what_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = Station(enough=5)
+    station.start()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "result.json")
+
+    monkeypatch.setattr("bentpipe.results.folder.RunFolder.finish", full)
+    assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--out", str(tmp_path / "run")]) == 1
+    out, error = capsys.readouterr()
+    assert "packets in" in out and "result.json: No space left on device" in error
 
 
 def test_a_folder_without_a_session_takes_no_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -349,6 +349,11 @@ class Session:
         folder.draw(lambda aside: _draw(aside, result))
         return result
 
+    @property
+    def verdict(self) -> str:
+        """What passed and what was late, in a line, once the session has ended; "" before."""
+        return str(self._report.get("verdict", ""))
+
     def begin(self, network: Network) -> None:
         """Start the clock."""
         assert self.attachment is not None

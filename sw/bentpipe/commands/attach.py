@@ -190,7 +190,12 @@ def run_session(given: argparse.Namespace, session: Session, **callbacks: Callab
     from bentpipe.attach.session import Callbacks
 
     with claim(given, f"{session.experiment.id}-attached") as folder:
-        result = session.run(folder, given.settings, Callbacks(progress=_LiveLine(given), **callbacks))
+        try:
+            result = session.run(folder, given.settings, Callbacks(progress=_LiveLine(given), **callbacks))
+        except OSError:  # a full disk: what passed is said all the same
+            if session.verdict:
+                print(session.verdict)
+            raise
         return conclude(given, result.summary, folder.path)
 
 
