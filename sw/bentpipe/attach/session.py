@@ -351,7 +351,7 @@ class Session:
 
     @property
     def verdict(self) -> str:
-        """What passed and what was late, in a line, once the session has ended; "" before."""
+        """The line that says what passed and what was late; empty until the session has ended."""
         return str(self._report.get("verdict", ""))
 
     def begin(self, network: Network) -> None:
