@@ -40,11 +40,11 @@ test: $(VENV)/.test ## the default tests
 
 test-board: $(VENV)/.test $(VENV)/.litex $(VENV)/.fusesoc ## whole experiments in lockstep with a board: its RTL in Verilator, and in software; LiteX's tools on it; exported cores in other designs (minutes)
 	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/boards $(ARGS)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -o faulthandler_timeout=0 tb/boards $(ARGS)
 
 test-netlist: $(VENV)/.test $(VENV)/.synth ## interface, switch, link and bridge after synthesis for an ECP5, beside their RTL; models of its cells (minutes)
 	@command -v iverilog >/dev/null || { echo "Icarus Verilog is missing; get it: apt-get install iverilog" >&2; exit 2; }
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tb/netlist $(ARGS)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -o faulthandler_timeout=0 tb/netlist $(ARGS)
 
 test-browser: $(VENV)/.test $(VENV)/.browser $(VENV)/.docs ## reports, live pages and the documentation in a real browser; no barriers by axe-core; Debian's chromium
 	@command -v chromium >/dev/null || { echo "chromium is missing; get it: apt-get install chromium" >&2; exit 2; }
@@ -77,7 +77,7 @@ attach: $(VENV)/.test ## whether real hosts' packets keep time: a minute of them
 	cd tb && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m realtime.calls
 
 formal: $(VENV)/.test $(VENV)/.formal ## the proofs
-	$(BIN)/python -m pytest tb/formal $(ARGS)
+	$(BIN)/python -m pytest -o faulthandler_timeout=0 tb/formal $(ARGS)
 
 synth: $(VENV)/.runtime $(VENV)/.synth ## LUT, FF, EBR and clock rate of the components on an ECP5
 	$(BIN)/python -m bentpipe_boards.synth $(ARGS)
