@@ -147,6 +147,24 @@ uint64_t bp_parts(bp_net* net) { return net->loop.parts() ? net->loop.parts()->c
 uint64_t bp_threads(bp_net* net) { return net->loop.parts() ? net->loop.parts()->threads() : 1; }
 uint64_t bp_windows(bp_net* net) { return net->loop.parts() ? net->loop.parts()->windows() : 0; }
 
+void bp_record_windows(bp_net* net) {
+    if (net->loop.parts()) net->loop.parts()->record();
+}
+
+uint64_t bp_recorded_windows(bp_net* net, bp_window* into, uint64_t most) {
+    if (!net->loop.parts()) return 0;
+    const auto& found = net->loop.parts()->recorded();
+    std::copy_n(found.begin(), std::min<uint64_t>(most, found.size()), into);
+    return found.size();
+}
+
+uint64_t bp_dependences(bp_net* net, bp_dependence* into, uint64_t most) {
+    if (!net->loop.parts()) return 0;
+    const auto found = net->loop.parts()->dependences();
+    std::copy_n(found.begin(), std::min<uint64_t>(most, found.size()), into);
+    return found.size();
+}
+
 const bp_event* bp_events(bp_net* net) { return net->inbox().events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }
 uint64_t bp_next_tick(bp_net* net, int index) { return net->loop.next_tick(index); }

@@ -128,6 +128,20 @@ const char* bp_why_whole(bp_net*);
 uint64_t bp_parts(bp_net*);   /* how many there are */
 uint64_t bp_threads(bp_net*);
 uint64_t bp_windows(bp_net*); /* how often a part went on, so far */
+/* What a simulation of the threads' schedule needs. A window: a part ran from tick `first` to `last`. A dependence: it may be ahead
+   of the ticks that part `on` has done by less than `ahead`. Windows are recorded from bp_record_windows on, in runs on one thread.
+   Both functions return how many there are, and give `most` of them at most. */
+typedef struct {
+    uint32_t part, nanoseconds;
+    uint64_t first, last;
+} bp_window;
+typedef struct {
+    uint32_t part, on;
+    uint64_t ahead;
+} bp_dependence;
+void bp_record_windows(bp_net*);
+uint64_t bp_recorded_windows(bp_net*, bp_window*, uint64_t most);
+uint64_t bp_dependences(bp_net*, bp_dependence*, uint64_t most);
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
 uint64_t bp_next_tick(bp_net*, int node); /* the first one in which the node sees what it is given now */

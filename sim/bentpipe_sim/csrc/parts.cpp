@@ -31,7 +31,10 @@ Parts::Parts(Loop& whole, const uint32_t* part_of, size_t threads) : whole_(whol
     const size_t nodes = whole.nodes_.size();
     const size_t count = nodes ? *std::max_element(part_of, part_of + nodes) + 1 : 0;
     choice_ = ThreadChoice(std::max<size_t>(1, std::min(threads, count)));
-    for (size_t k = 0; k < count; ++k) parts_.push_back(std::make_unique<Part>(whole.ledger));
+    for (size_t k = 0; k < count; ++k) {
+        parts_.push_back(std::make_unique<Part>(whole.ledger));
+        parts_.back()->number = uint32_t(k);
+    }
     for (uint32_t k = 0; k < nodes; ++k) parts_[part_of[k]]->nodes.push_back(k);
     for (auto& part : parts_) {
         std::vector<Node*> held;
@@ -67,6 +70,13 @@ void Parts::connect(const uint32_t* part_of, uint32_t node, uint32_t port) {
             return;
         }
     to.sources.push_back({&from, made.ahead});
+}
+
+std::vector<bp_dependence> Parts::dependences() const {
+    std::vector<bp_dependence> found;
+    for (const auto& part : parts_)
+        for (const auto& [source, ahead] : part->sources) found.push_back({part->number, source->number, ahead});
+    return found;
 }
 
 // The rules: which networks and runs are of one event loop. All of them stand here, and in docs/engine-internals.md.
@@ -218,9 +228,15 @@ bool Parts::take_turn(Part& part, uint64_t until) {
     for (const auto& [source, ahead] : part.sources)
         last = std::min(last, source->done.load(std::memory_order_acquire) + ahead - 1);
     if (last < part.next) return false;
+    const bool records = records_ && threads_ == 1;
+    const auto begin = records ? Clock::now() : Clock::time_point();
     for (Channel* channel : part.in) collect(*channel, part.loop, part.next);
     part.loop.advance_to(last);
     for (Channel* channel : part.out) hand_over(*channel);
+    if (records) {
+        const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+        recorded_.push_back({part.number, uint32_t(spent), part.next, last});
+    }
     part.next = last + 1;
     ++part.windows;
     part.done.store(part.next, std::memory_order_release);

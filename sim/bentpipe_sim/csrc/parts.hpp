@@ -78,6 +78,10 @@ class Parts {
     // Why the last run was of one event loop; empty: it was not.
     const char* why_whole() const { return why_whole_; }
     uint64_t windows() const { return windows_; }  // of all parts so far
+    // Record the windows of runs on one thread from now on, and how long they take.
+    void record() { records_ = true; }
+    const std::vector<bp_window>& recorded() const { return recorded_; }
+    std::vector<bp_dependence> dependences() const;
 
   private:
     struct alignas(128) Part {
@@ -89,6 +93,7 @@ class Parts {
         std::vector<std::pair<Part*, uint64_t>> sources;  // with the least `ahead` of their channels
         std::vector<Channel*> in, out;
         std::vector<uint32_t> nodes;
+        uint32_t number = 0;
         explicit Part(Ledger& ledger) : loop(ledger) {}
     };
 
@@ -116,6 +121,8 @@ class Parts {
     size_t noisy_ = 0;  // the interface because of which the last run was whole
     const char *rule_ = "", *why_whole_ = "";
     uint64_t windows_ = 0, stretch_;  // ticks
+    bool records_ = false;
+    std::vector<bp_window> recorded_;
 
     alignas(128) std::atomic<uint64_t> progress_{0};  // windows so far: a thread waits for the next one
     std::atomic<uint32_t> sleeping_{0};

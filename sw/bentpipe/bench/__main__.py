@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.bench import beside, building, counts, parts, scaling, workers
+from bentpipe.bench import beside, building, counts, parts, scaling, schedule, workers
 from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
 from bentpipe.compiled import prepare
 from bentpipe_sim.network import Network
@@ -134,6 +134,21 @@ def _parts(threads: int, is_busy: bool) -> None:
         for row in rows:
             shares = f"{row.cpu / rows[0].cpu:8.2f}{row.elapsed / rows[0].elapsed:8.2f}"
             print(f"  {row.way:36}{row.parts:4} parts{row.cpu:8.3f}{row.elapsed:8.3f}{shares}", flush=True)
+
+
+def _schedule(file: Path | None) -> None:
+    print("Networks in parts on one thread, and their threads by simulation of the schedule: times as fast as one")
+    print(f"{'':28}" + "".join(f"{threads:6}" for threads in schedule.THREADS))
+    found: dict[str, list[float]] = {}
+    for case in parts.CASES:
+        recording = schedule.record(case)
+        if recording.parts < 2:
+            continue
+        one, *several = (schedule.elapsed(recording, threads) for threads in schedule.THREADS)
+        found[case] = [1.0, *(one / each for each in several)]
+        print(f"{case:28}" + "".join(f"{gain:6.2f}" for gain in found[case]), flush=True)
+    if file is not None:
+        schedule.draw({case: gains for case, gains in found.items() if case.startswith("120")}, file)
 
 
 def _built(what: str, size: int) -> building.Built:
@@ -263,7 +278,8 @@ def _beside(seconds: float) -> beside.Turns | str:
 def _kinds(parser: argparse.ArgumentParser) -> None:
     """Add the options for other kinds of measurements."""
     parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling: a plot of it")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling, --schedule: a plot of it")
+    parser.add_argument("--schedule", action="store_true", help="networks in parts on 1 to 16 threads, by simulation")
     parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
     parser.add_argument(
         "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
@@ -294,8 +310,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
     if given.instructions and not (given.against or given.scaling):
         parser.error("--instructions goes with --against or --scaling")
-    if given.plot and not given.scaling:
-        parser.error("--plot goes with --scaling")
+    if given.plot and not (given.scaling or given.schedule):
+        parser.error("--plot goes with --scaling or --schedule")
     if given.instructions and not shutil.which("valgrind"):
         parser.error("--instructions needs valgrind")
     if given.against:
@@ -314,8 +330,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.parts is not None:
         _parts(given.parts, given.busy)
         return 0
-    if given.build:
-        _build()
+    if given.build or given.schedule:
+        _build() if given.build else _schedule(given.plot)
         return 0
     if given.scaling:
         _scaling(given.instructions, given.plot)

@@ -1,0 +1,199 @@
+"""A simulation of the schedule of networks in parts shows what more threads than a machine has cores would gain.
+
+A network runs in parts on one thread, and each window is recorded: from which tick to which a part ran, and how long
+that took. Then threads are simulated that go through the same ticks by the rules of ``csrc/parts.cpp``. A thread has
+parts of its own, and takes one of another thread if none of them can go on. A part may be ahead of those before it by
+the delay of the wires between them.
+
+What it leaves out: that threads share caches and memory, and that clocks fall when many cores work.
+"""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from bentpipe.bench.cases import PS
+from bentpipe.bench.parts import CASES
+
+__all__ = ["HAND_OVER_S", "THREADS", "Dependence", "Recording", "Window", "draw", "elapsed", "record"]
+
+THREADS: Final = tuple(range(1, 17))
+HAND_OVER_S: Final = 0.3e-6
+"""What it costs that another thread learns of a window (docs/decisions/015)."""
+
+_OUTLIER: Final = 5
+"""A window that took so many times as long as most of its part, a tick, was interrupted by something else."""
+_WINDOWS: Final = 40_000
+
+
+class Window(NamedTuple):
+    """A part ran from a tick to another one, both included, in so many seconds."""
+
+    part: int
+    first: int
+    last: int
+    seconds: float
+
+
+class Dependence(NamedTuple):
+    """A part may be ahead of the ticks that another one has done by less than ``ahead`` ticks."""
+
+    part: int
+    on: int
+    ahead: int
+
+
+class Recording(NamedTuple):
+    """The windows of a run on one thread, and the dependences of its parts."""
+
+    parts: int
+    windows: Sequence[Window]
+    dependences: Sequence[Dependence]
+
+
+def record(case: str) -> Recording:
+    """Run a network of ``bentpipe.bench.parts`` on one thread, and return what was recorded."""
+    make, count, delay_ps = CASES[case]
+    network = make(count, delay_ps, threads=1)
+    begin = 2 * delay_ps / PS + 0.02
+    network.run(int(begin * PS))
+    loop = network.loop
+    loop.record_windows()
+    span = 0.2 / count
+    for turn in range(1, 51):
+        network.run(int((begin + turn * span) * PS))
+        if loop.recorded_windows(loop.ffi.NULL, 0) > _WINDOWS:
+            break
+    size = loop.recorded_windows(loop.ffi.NULL, 0)
+    rows = loop.ffi.new("bp_window[]", size)
+    loop.recorded_windows(rows, size)
+    windows = [Window(row.part, row.first, row.last, row.nanoseconds / 1e9) for row in rows]
+    size = loop.dependences(loop.ffi.NULL, 0)
+    links = loop.ffi.new("bp_dependence[]", max(1, size))
+    loop.dependences(links, size)
+    dependences = [Dependence(links[k].part, links[k].on, links[k].ahead) for k in range(size)]
+    parts = network.parts_and_threads[0]
+    network.close()
+    return Recording(parts, without_outliers(windows), dependences)
+
+
+def without_outliers(windows: Sequence[Window]) -> list[Window]:
+    """Return the windows, where those that something interrupted take the median time a tick of their part."""
+    paces: defaultdict[int, list[float]] = defaultdict(list)
+    for each in windows:
+        paces[each.part].append(each.seconds / (each.last - each.first + 1))
+    usual = {part: statistics.median(found) for part, found in paces.items()}
+    found = []
+    for each in windows:
+        ticks = each.last - each.first + 1
+        wrong = each.seconds > _OUTLIER * usual[each.part] * ticks
+        found.append(each._replace(seconds=usual[each.part] * ticks) if wrong else each)
+    return found
+
+
+class _Costs:
+    """The seconds that a part takes up to a tick; within a window they grow evenly."""
+
+    def __init__(self, windows: Iterable[Window]) -> None:
+        self._firsts: list[int] = []
+        self._rows: list[tuple[float, float]] = []  # seconds before, a tick
+        spent = 0.0
+        for each in windows:
+            self._firsts.append(each.first)
+            self._rows.append((spent, each.seconds / (each.last - each.first + 1)))
+            spent += each.seconds
+
+    def upto(self, tick: int) -> float:
+        """Return the seconds for all ticks before this one."""
+        k = bisect_right(self._firsts, tick) - 1
+        if k < 0:
+            return 0.0
+        before, pace = self._rows[k]
+        return before + pace * (tick - self._firsts[k])
+
+
+def elapsed(recording: Recording, threads: int, hand_over_s: float = HAND_OVER_S) -> float:
+    """Return the seconds that so many threads would take for the recorded run."""
+    by_part: defaultdict[int, list[Window]] = defaultdict(list)
+    for each in recording.windows:
+        by_part[each.part].append(each)
+    costs = [_Costs(by_part[part]) for part in range(recording.parts)]
+    before: list[list[tuple[int, int]]] = [[] for _ in range(recording.parts)]
+    for part, on, ahead in recording.dependences:
+        before[part].append((on, ahead))
+    following = [by_part[part][0].first for part in range(recording.parts)]
+    total = 0.0
+    for end in _stretches(by_part):
+        total += _stretch(costs, before, following, end, min(threads, recording.parts), hand_over_s)
+    return total
+
+
+def _stretches(by_part: Mapping[int, Sequence[Window]]) -> list[int]:
+    """Return the ticks at which all parts were together: a run goes in stretches, after which threads meet."""
+    ends = [{window.last for window in windows} for windows in by_part.values()]
+    return sorted(set.intersection(*ends))
+
+
+def _stretch(
+    costs: Sequence[_Costs],
+    before: Sequence[Sequence[tuple[int, int]]],
+    following: list[int],
+    end: int,
+    threads: int,
+    hand_over_s: float,
+) -> float:
+    """Take all parts from the tick that follows those that they have done to the end of a stretch; return the time."""
+    count, now = len(costs), 0.0
+    taken = [False] * count
+    running: list[tuple[float, int, int, int]] = []  # until when, thread, part, last tick
+    again: list[list[int]] = [[] for _ in range(threads)]  # parts that a thread still gives a turn in this round
+    idle = [*range(threads)]
+    own = [range(k * count // threads, (k + 1) * count // threads) for k in range(threads)]
+
+    def reach(part: int) -> int:
+        return min([end, *(following[on] + ahead - 1 for on, ahead in before[part])])
+
+    def begin(thread: int) -> bool:
+        others = [(own[thread].stop + k) % count for k in range(count - len(own[thread]))]
+        for part in (*again[thread], *own[thread], *others):
+            last = reach(part)
+            if not taken[part] and last >= following[part]:
+                again[thread] = [each for each in own[thread] if each > part] if part in own[thread] else []
+                taken[part] = True
+                spent = costs[part].upto(last + 1) - costs[part].upto(following[part])
+                heapq.heappush(running, (now + spent + (hand_over_s if threads > 1 else 0.0), thread, part, last))
+                return True
+        return False
+
+    while True:
+        idle = [thread for thread in idle if not begin(thread)]
+        if not running:
+            return now
+        now, thread, part, last = heapq.heappop(running)
+        following[part], taken[part] = last + 1, False
+        idle.append(thread)
+
+
+def draw(found: Mapping[str, Sequence[float]], file: Path) -> None:
+    """Plot how many times as fast each network is by the number of threads."""
+    from matplotlib.figure import Figure
+
+    from bentpipe.plots.style import COLOURS, styled
+
+    with styled():
+        figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+        axis: Any = figure.subplots()
+        axis.plot(THREADS, THREADS, ":", color="0.6", linewidth=1)
+        for (case, gains), colour in zip(found.items(), COLOURS, strict=False):
+            axis.plot(THREADS, gains, "o-", color=colour, markersize=3, label=case)
+        axis.set_xlabel("threads (simulated schedule)")
+        axis.set_ylabel("times as fast as one thread in parts")
+        axis.set_ylim(0, None)
+        axis.legend(fontsize=7)
+        figure.savefig(file)
