@@ -34,14 +34,24 @@ class Different(AssertionError):
 
 
 class _Both:
-    """A port of two nodes."""
+    """A port of two nodes, and its ``cell``, as :mod:`benches.compiled` has them."""
 
     def __init__(self, one: Any, other: Any) -> None:
         self.get, self._one, self._other = one.get, one, other
+        self.cell = self
 
     def set(self, value: int) -> None:
         self._one.set(value)
         self._other.set(value)
+
+    @property
+    def value(self) -> int:
+        """The port of both; of an output the first node's."""
+        return self.get()
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self.set(value)
 
 
 class Beside:
