@@ -12,6 +12,9 @@ from amaranth.sim import BrokenTrigger, DomainReset
 from models.simulators import BOTH
 from unit.simulator.test_waves import changes
 
+# Amaranth's waits complain when a bench is dropped that is within one.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 class Kind(enum.Enum, shape=2):
     IDLE = 0
@@ -112,7 +115,6 @@ def test_one_testbench(options):
     assert len(both(alone, **options)) > 20
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of Amaranth's waits that are dropped
 @pytest.mark.parametrize("form", ["tick", "repeat", "until", "for", "nobody", "short"])
 def test_the_end_of_a_run(form):
     """Each run ends at its time: between edges, on one, after the testbench."""
