@@ -1,50 +1,30 @@
-"""The native simulator of any Amaranth design: random circuits, and designs of packages that are installed, against
-Amaranth's simulator.
+"""Every signal of designs in the native simulator against Amaranth's.
 
-``python -m soak.simulator [--count N] [--first SEED]``. Exit code 1: a signal is different.
+The designs are random circuits, nodes, SONET, Amaranth's library, and designs of packages that are installed
+(``luna-usb``, ``sentinel-cpu``, ``cynthion``).
+
+``python -m soak.simulator [--count N] [--first SEED] [--fast]``. Exit code 1: a signal is different.
 """
 
 import argparse
 import sys
-from importlib.util import find_spec
 
-from amaranth.hdl import Value
+import amaranth.sim
 
+from bentpipe_sim.native import Simulator
+from models.simulated_designs import FOREIGN, OWN, installed
 from models.simulators import BOTH, compared, everything, unlike
 
 ALL = ("sync", "fast", "falling", "cleared")
+CLOCKS = 150
 
 
-def spi_registers():
-    from luna.gateware.interface.spi import SPIRegisterInterface
-
-    design = SPIRegisterInterface(address_size=7, register_size=32)
-    design.add_read_only_register(1, read=0xDEADBEEF)
-    design.add_register(2, size=32)
-    return design, [(design.spi.sck, 0.4), (design.spi.sdi, 0.3), (design.spi.cs, 0.01)]
-
-
-def usb_device():
-    from amaranth.hdl import DomainRenamer
-    from luna.gateware.interface.utmi import UTMIInterface
-    from luna.gateware.usb.usb2.device import USBDevice
-
-    bus = UTMIInterface()
-    device = USBDevice(bus=bus, handle_clocking=False)
-    device.add_control_endpoint()
-    often = {"rx_data": 0.5, "rx_active": 0.1, "rx_valid": 0.3, "tx_ready": 0.5, "line_state": 0.05}
-    return DomainRenamer({"usb": "sync"})(device), [(getattr(bus, name), rate) for name, rate in often.items()]
-
-
-FOREIGN = {"luna": (spi_registers, usb_device)}
-"""Designs by the module that they are in."""
-
-
-def foreign(make):
+def difference_of(make, kinds):
+    """Return the first difference of a design in two simulators; None if there is none."""
     found = []
-    for kind in BOTH:
-        design, inputs = make()
-        found.append(everything(kind, design, [(Value.cast(value), rate) for value, rate in inputs], 150))
+    for kind in kinds:
+        made = make()
+        found.append(everything(kind, made.design, list(zip(made.inputs, made.rates, strict=True)), CLOCKS))
     return unlike(*found)
 
 
@@ -52,21 +32,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100, help="random circuits of each kind")
     parser.add_argument("--first", type=int, default=1000, help="seed of the first one")
+    parser.add_argument("--fast", action="store_true", help="compile with optimisation, as for long simulations")
     given = parser.parse_args()
+    kinds = (amaranth.sim.Simulator, Simulator) if given.fast else BOTH
     wrong = 0
     for seed in range(given.first, given.first + given.count):
         for domains, is_reset in ((("sync",), False), (ALL, False), (ALL, True)):
-            difference = compared(seed, 40, domains, is_reset=is_reset)
+            difference = compared(seed, 40, domains, is_reset=is_reset, kinds=kinds)
             wrong += difference is not None
             if difference:
                 print(f"seed {seed}, domains {domains}, reset {is_reset}: {difference}")
-    for module, makers in FOREIGN.items():
-        for make in makers if find_spec(module) else ():
-            difference = foreign(make)
-            wrong += difference is not None
-            print(f"{module}, {make.__name__}: {difference or 'the same'}", flush=True)
-        if not find_spec(module):
-            print(f"{module}: not installed")
+    there = {**OWN, **dict(installed())}
+    for name in (*OWN, *FOREIGN):
+        if name not in there:
+            print(f"{name}: not installed")
+            continue
+        difference = difference_of(there[name], kinds)
+        wrong += difference is not None
+        print(f"{name}: {difference or 'the same'}", flush=True)
     sys.exit(int(wrong > 0))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal, Value, ValueCastable
@@ -39,9 +40,13 @@ from ..netlist import NetlistError
 from .context import Process, Waiter
 from .model import FAST, State, model_of
 from .monitors import Monitors
+from .single_clock import SingleClock
 from .source import masks_of
 
 __all__ = ["Engine"]
+
+_MOST = 5000
+"""Expressions that are remembered; benches may make them anew for each use."""
 
 
 class _Input(SignalState):
@@ -242,10 +247,22 @@ class _Clock:
 
 
 class Engine(BaseEngine):
-    """Amaranth's interface of engines; see :class:`.simulator.Simulator`. ``now`` is in femtoseconds."""
+    """Amaranth's interface of engines; see :class:`.simulator.Simulator`. ``now`` is in femtoseconds.
+
+    Members
+    -------
+    direct : SingleClock or None
+        The clock that the last testbench advances itself when it waits for one edge.
+    direct_waiter : Waiter or None
+        What the last testbench waits for again and again (``async for``), instead, and may advance itself.
+    living : int
+        Testbenches that have not ended.
+    """
 
     state: Any = None
-    now: int = 0
+    direct: SingleClock | None = None
+    direct_waiter: Waiter | None = None
+    living = 0
 
     def __init__(self, design: Design, toplevel: Any = None, optimization: str = FAST):
         self.design = design
@@ -257,23 +274,28 @@ class Engine(BaseEngine):
         model = model_of(netlist, shown, optimization)
         self.compiled = State(model)
         self.state = _EngineState(self)
-        self.now = 0
         self.is_eager = False  # whatever changes is looked at at once
         self.watched: list[_Driven] = []
         self.struck: list[Edge] = []
         self.mask = 0  # clocks whose edge is now
         self._functions: dict[int, Callable[[], None]] = {}
-        self._active: set[TriggerState] = set()
+        self.active: set[TriggerState] = set()
         self._clocks: list[_Clock] = []
         self._due: list[_Clock] = []
         self._processes: list[AsyncProcess] = []
         self._testbenches: list[AsyncProcess] = []
         self._recorders: list[Any] = []
+        self.single: SingleClock | None = None
         self._combinational: Any = None
-        self._readers: dict[int, tuple[Callable[[], Any], Any]] = {}
+        self.readers: dict[int, Callable[[], Any]] = {}  # by the id() of an expression
+        self._read: list[Any] = []  # as long as they are kept here, no other has the same id()
         self._begin_edges()
-        self._monitors = Monitors(netlist, self.compiled)
-        self._is_always_eager = self.is_eager = bool(self._derived or self._monitors.are_combinational)
+        self.monitors = Monitors(netlist, self.compiled)
+        self._is_always_eager = self.is_eager = bool(self._derived or self.monitors.are_combinational)
+
+    @property
+    def now(self) -> int:
+        return self.state.timeline.now
 
     @property
     def combinational(self) -> Any:
@@ -284,7 +306,7 @@ class Engine(BaseEngine):
     # Signals
 
     def slot_of(self, signal: Signal) -> Any:
-        """Return the slot that holds a signal's value."""
+        """Return a new slot for a signal's value."""
         number, model = self._numbers.get(id(signal)), self.compiled.model
         if number is None:
             return SignalState(signal, self.state.pending)
@@ -313,12 +335,14 @@ class Engine(BaseEngine):
 
     def reader(self, expr: Any) -> Callable[[], Any]:
         """Return a function that returns a value's present contents, in the form of its shape."""
-        found = self._readers.get(id(expr))
+        found = self.readers.get(id(expr))
         if found is None:
-            if len(self._readers) > 5000:  # expressions that are made anew for each use
-                self._readers.clear()
-            found = self._readers[id(expr)] = self._reader(expr), expr
-        return found[0]
+            if len(self.readers) > _MOST:
+                self.readers.clear()
+                self._read.clear()
+            found = self.readers[id(expr)] = self._reader(expr)
+            self._read.append(expr)
+        return found
 
     def _reader(self, expr: Any) -> Callable[[], Any]:
         value, shape = Value.cast(expr), None
@@ -345,13 +369,18 @@ class Engine(BaseEngine):
     def set_value(self, expr: Any, value: int) -> None:
         eval_assign(self.state, Value.cast(expr), value)
 
-    def plain_input(self, value: Any) -> _Input | None:
-        """Return an input of the design that a testbench may write at once."""
-        if isinstance(value, Signal):
-            slot = self.state.slots[self.state.get_signal(value)]
-            if isinstance(slot, _Input):
-                return slot
-        return None
+    def slot(self, signal: Signal) -> Any:
+        """Return the slot that holds a signal's value; there is one for each signal."""
+        return self.state.slots[self.state.get_signal(signal)]
+
+    def plain_input(self, value: Any) -> SignalState | None:
+        """Return a signal that a testbench may write at once: an input of the design, or one that is not in it."""
+        slot = self.slot(value) if isinstance(value, Signal) else None
+        return slot if isinstance(slot, SignalState) else None
+
+    def writer_of(self, slot: SignalState) -> Callable[[int], None] | None:
+        """Return the function that writes an input's value; None: the design has no such input."""
+        return slot.write if isinstance(slot, _Input) else None
 
     # Clocks
 
@@ -403,14 +432,21 @@ class Engine(BaseEngine):
 
     def _fire(self, mask: int) -> None:
         """Make the edge of these clocks."""
+        if self.monitors.clocked:
+            self.monitors.check(mask)
+        self.fire_of(mask)()
+        self.compiled.stale = True
+
+    def fire_of(self, mask: int) -> Callable[[], None]:
+        """Return the function for an edge of these clocks."""
         function = self._functions.get(mask)
         if function is None:
-            clock, address = self.compiled.model.clock(mask), self.compiled.address
-            function = self._functions[mask] = lambda: clock(address)
-        if self._monitors.clocked:
-            self._monitors.check(mask)
-        function()
-        self.compiled.stale = True
+            function = self._functions[mask] = partial(self.compiled.model.edge(mask), self.compiled.buffer.pointer)
+        return function
+
+    def clocks_of(self, mask: int) -> Callable[[int], None]:
+        """Return the function for so many edges of these clocks."""
+        return partial(self.compiled.model.clocks(mask), self.compiled.address)
 
     # Processes
 
@@ -420,9 +456,14 @@ class Engine(BaseEngine):
 
     def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
         self._testbenches.append(Process(self.design, self, process, testbench=True, background=background))
+        self.living += 1
+
+    def last_testbench(self) -> Any:
+        """Return the first testbench that has not ended."""
+        return next(testbench for testbench in self._testbenches if testbench.coroutine is not None)
 
     def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> TriggerState:
-        return TriggerState(self, combination, self._active, oneshot=oneshot)
+        return TriggerState(self, combination, self.active, oneshot=oneshot)
 
     def is_critical(self) -> bool:
         for process in self._testbenches:
@@ -434,14 +475,15 @@ class Engine(BaseEngine):
 
     def step_design(self) -> None:
         """Take effect of all that has changed, until nothing changes any more."""
+        self.direct = self.direct_waiter = None
         while True:
             struck, self.struck = self.struck, []
             for edge in struck:
                 edge.strike()
-            active = list(self._active)
+            active = list(self.active)
             for trigger in active:
                 trigger.run()
-            self._active.clear()
+            self.active.clear()
             ran = False
             for process in self._processes:
                 if process.runnable:
@@ -454,7 +496,7 @@ class Engine(BaseEngine):
             changed = self._commit()
             if self.is_eager:
                 changed = self._notice() or changed
-            if not (changed or mask or ran or self.struck or self._active):
+            if not (changed or mask or ran or self.struck or self.active):
                 return
 
     def _commit(self) -> bool:
@@ -475,11 +517,11 @@ class Engine(BaseEngine):
                 changed = slot.notice() or changed
             self.watched = [slot for slot in self.watched if slot.wakers]
             self.is_eager = self._is_always_eager or bool(self.watched)
-        if self._monitors.are_combinational and not self.mask:
-            self._monitors.check_combinational()
+        if self.monitors.are_combinational and not self.mask:
+            self.monitors.check_combinational()
         return changed
 
-    def _run_testbenches(self) -> None:
+    def run_testbenches(self) -> None:
         again = True
         while again:
             again = False
@@ -489,7 +531,7 @@ class Engine(BaseEngine):
                     testbench.run()
                     again = True
 
-    def _next(self) -> None:
+    def find_next(self) -> None:
         """Move time on to what happens next."""
         wakers = self.state.timeline.wakers
         times = [clock.at for clock in self._clocks]
@@ -502,27 +544,38 @@ class Engine(BaseEngine):
         for waker in [waker for waker, at in wakers.items() if at == soonest]:
             waker()
             del wakers[waker]
-        self.now = self.state.timeline.now = soonest
+        self.state.timeline.now = soonest
 
     def advance(self) -> bool:
         for clock in self._due:
             clock.toggle()
         self._due = []
         self.step_design()
-        self._run_testbenches()
+        self.run_testbenches()
         for recorder in self._recorders:
             recorder.sample(self.now)
-        self._next()
+        self.find_next()
         return self.is_critical()
 
     def run(self, deadline: int | None = None) -> None:
         """Run until nothing critical is left, or until a time."""
         while deadline is None or self.now < deadline:
-            is_busy = self.is_eager or self._recorders or self.state.timeline.wakers or self._active
-            if not is_busy and self._run_clocks(deadline):
+            is_busy = self.is_eager or self._recorders or self.state.timeline.wakers or self.active
+            if not is_busy and (self._run_single(deadline) or self._run_clocks(deadline)):
                 return
             if not self.advance() and deadline is None:
                 return
+
+    def _run_single(self, deadline: int | None) -> bool:
+        """Do the same in the faster way that there is for a single clock, as far as it goes.
+
+        Return whether there is nothing more to do.
+        """
+        if len(self._clocks) != 1 or not self._due or any(testbench.runnable for testbench in self._testbenches):
+            return False
+        if self.single is None:
+            self.single = SingleClock(self, self._clocks[0])
+        return self.single.is_usable and self.single.run(deadline)
 
     def _run_clocks(self, deadline: int | None) -> bool:
         """Do the same as repeated calls of :meth:`advance`, as long as only clocks change.
@@ -530,10 +583,9 @@ class Engine(BaseEngine):
         Return whether there is nothing more to do.
         """
         state, wakers, pending = self.compiled, self.state.timeline.wakers, self.state.pending
-        only = self._clocks[0] if len(self._clocks) == 1 else None
         if any(testbench.runnable for testbench in self._testbenches) or not self._due:
             return False  # at the beginning
-        while not (self.is_eager or wakers or pending or self._active or self.struck or self.mask):
+        while not (self.is_eager or wakers or pending or self.active or self.struck or self.mask):
             if any(len(clock.slot.wakers) > 2 for clock in self._due):
                 return False  # something else looks at a clock
             mask = 0
@@ -555,28 +607,25 @@ class Engine(BaseEngine):
                     edge.strike()
             if mask:
                 self._fire(mask)
-            self._run_testbenches()
+            self.run_testbenches()
             if pending:
                 self.step_design()
-                self._run_testbenches()
-            if only is None or wakers:
-                self._next()
-            else:
-                self.now = self.state.timeline.now = only.at
+                self.run_testbenches()
+            self.find_next()
             if self.now >= deadline if deadline is not None else not self.is_critical():
                 return True
         return False
 
     def reset(self) -> None:
         self.compiled.begin()
-        self.now, self.mask, self._due = 0, 0, []
+        self.mask, self._due, self.living = 0, [], len(self._testbenches)
         self.struck.clear()
-        self._active.clear()
+        self.active.clear()
         for edge in self._edges.values():
             edge.waiters.clear()
         self.state.reset()
         self._begin_derived()
-        self._monitors.reset()
+        self.monitors.reset()
         for clock in self._clocks:
             clock.at = clock.phase
         for process in (*self._processes, *self._testbenches):

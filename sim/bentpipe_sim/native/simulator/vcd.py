@@ -158,13 +158,8 @@ class Recorder:
     def sample(self, now: int) -> None:
         """End a point in time."""
         compiled = self._engine.compiled
-        if compiled.stale:
-            compiled.settle()
         for name in self._groups:
-            group = compiled.group(name)
-            if group.stale:
-                group.work_out()
-                group.stale = False
+            compiled.refresh(compiled.group(name))
         for signal, buffer in self._others:
             value = self._engine.get_value(signal) & ((1 << len(signal)) - 1)
             buffer.octets[:] = value.to_bytes(len(buffer.octets), "little")
