@@ -432,7 +432,9 @@ class VlanPort(wiring.Component):
     """The host of an interface whose PDUs are Ethernet frames of VLANs.
 
     Each VLAN has a VC that takes its frames, a VC whose PDUs are its frames, and a memory for each direction. The VCs
-    of a direction must differ. A frame that is sent gets the tag of its VLAN with priority 0. A PDU with an error, or
+    of a direction must differ.
+
+    A frame that is sent gets the tag of its VLAN with priority 0, and zeros up to 60 octets. A PDU with an error, or
     without a bridged frame of 14 to 1514 octets (RFC 2684, LLC, PID 0x0007), is counted and dropped.
 
     Parameters
@@ -638,14 +640,18 @@ class VlanPort(wiring.Component):
         m.d.comb += data.eq(Array([each.r_data for each in outs])[which])
         for k, each in enumerate(outs):
             m.d.comb += [each.r_next.eq(steps & (which == k)), each.r_ends.eq(ends & (which == k))]
-        is_tag, lanes, mask = Signal(), Signal(2), Signal(32)
+        # Padded here: LiteEth 2024.12 pads no frame behind one of 57 to 59 octets
+        is_tag, whole, mask = Signal(), Signal(_LENGTH_BITS), Signal(32)
+        inside, ending = Signal(), Signal()
         m.d.comb += [
             is_tag.eq(place == _TAG_WORD),
-            last.eq(place == octets[2:]),
-            lanes.eq(octets),
-            mask.eq(Cat(((~last) | (lanes >= lane)).replicate(8) for lane in range(4))),
+            whole.eq(Mux(octets < SHORTEST - 1, SHORTEST - 1, octets)),
+            last.eq(place == whole[2:]),
+            inside.eq(place < octets[2:]),
+            ending.eq(place == octets[2:]),
+            mask.eq(Cat((inside | (ending & (octets[:2] >= lane))).replicate(8) for lane in range(4))),
             word.eq(Mux(is_tag, Cat(Const(0x0081, 16), vid[8:], Const(0, 4), vid[:8]), Cat(held, data[:16])) & mask),
-            leaving.w_data.eq(Cat(word, last, Mux(last, Const(1, 4) << lanes, 0))),
+            leaving.w_data.eq(Cat(word, last, Mux(last, Const(1, 4) << whole[:2], 0))),
         ]
         with m.FSM():
             with m.State("IDLE"), m.If(ready.any()):

@@ -12,7 +12,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,12 @@ from scapy.packet import Raw
 
 from bentpipe.attach import kernel
 from bentpipe.errors import BentpipeError
-from bentpipe_boards.fpga.plans import PLANS
-from bentpipe_hdl.link.control import LinkSettings
-from bentpipe_sim.board.board import Board
-from bentpipe_sim.board.client import Client
-from bentpipe_sim.board.free import FreeRunning, pace_of
-from bentpipe_sim.board.lockstep import LockstepNetwork
-from boards.rgmii import FastLine, UdpPipe, built, on_wire
+from bentpipe_sim.board.free import pace_of
+from boards.free_board import BOARD_HZ, DELAY_PS, PLAN, VIDS, FreeBoard
+from boards.rgmii import built, on_wire
 
 PROGRAM = Path(__file__).parents[1] / "interop" / "kernel_tcp.py"
-PLAN = replace(PLANS["line"], vlans=2)
-VIDS = (10, 20)
 ADDRESSES = ("10.111.0.1", "10.111.0.2")
-DELAY_PS = 100_000_000
-BOARD_HZ = 75_000_000
-"""A clock of the board is a 75 millionth of a second for the pace; the test's own time does not matter."""
 SIZE = 100_000
 
 
@@ -44,37 +34,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(PLAN, tmp_path_factory.mktemp("free"), fast=True)
 
 
-class _Bench:
-    """The board, set up for a network with one interface, whose two VCs go to it through a link."""
-
-    def __init__(self, library: Path) -> None:
-        self.line = FastLine(library)
-        self.network = network = LockstepNetwork(lambda _plan: Board(Client(UdpPipe(self.line))))
-        nic, link = network.add_nic("nic"), network.add_link("link", LinkSettings(delay_ps=DELAY_PS))
-        network.connect(nic, link)
-        network.connect(link, nic)
-        vcs = [network.add_vc([nic, link, nic], 0, 100 + k) for k in range(2)]
-        network.start()
-        self.board = network.board
-        self.free = FreeRunning(self.board)
-        window = 1 + [shape.kind for shape in PLAN.nodes].index("nic")
-        # Frames of each VLAN leave with the tag of the other one
-        for number, vid in enumerate(VIDS):
-            self.free.vlan(window, number, vid, tx=vcs[number], rx=vcs[1 - number])
-        self.free.start(pace_of(BOARD_HZ))
-
-    def put(self, frame: bytes, vid: int) -> None:
-        self.line.put_wire(on_wire(frame[:12] + b"\x81\x00" + vid.to_bytes(2, "big") + frame[12:]))
-
-
 @pytest.fixture
-def bench(library: Path) -> Iterator[_Bench]:
-    bench = _Bench(library)
+def bench(library: Path) -> Iterator[FreeBoard]:
+    bench = FreeBoard(library)
+    bench.free.start(pace_of(BOARD_HZ))
     yield bench
     bench.network.close()
 
 
-def test_frames_of_all_lengths_cross_and_take_the_delay(bench: _Bench) -> None:
+def test_frames_of_all_lengths_cross_and_take_the_delay(bench: FreeBoard) -> None:
     rng = random.Random(1)
     for octets in (60, 61, 62, 63, 64, 65, 66, 67, 100, 777, 1513, 1514):
         for vid, other in (VIDS, VIDS[::-1]):
@@ -101,7 +69,7 @@ class _Stations:
     A device is a TAP device, whose frames get their tag here: not every kernel has VLAN devices of its own.
     """
 
-    def __init__(self, stack: ExitStack, bench: _Bench) -> None:
+    def __init__(self, stack: ExitStack, bench: FreeBoard) -> None:
         self.bench = bench
         self.names = tuple(f"bentpipe-{os.getpid()}-{vid}" for vid in VIDS)
         self.taps: list[int] = []
@@ -146,7 +114,7 @@ class _Stations:
 
 
 @pytest.fixture
-def stations(bench: _Bench) -> Iterator[_Stations]:
+def stations(bench: FreeBoard) -> Iterator[_Stations]:
     with ExitStack() as stack:
         try:
             made = _Stations(stack, bench)
@@ -155,7 +123,7 @@ def stations(bench: _Bench) -> Iterator[_Stations]:
         yield made
 
 
-def test_two_kernels_ping_and_transfer_by_tcp(bench: _Bench, stations: _Stations) -> None:
+def test_two_kernels_ping_and_transfer_by_tcp(bench: FreeBoard, stations: _Stations) -> None:
     (told,) = stations.serve(stations.start(0, "ping", "-c", "3", "-W", "20", ADDRESSES[1]))
     assert "3 received, 0% packet loss" in told
     programs = [
@@ -172,7 +140,7 @@ def test_two_kernels_ping_and_transfer_by_tcp(bench: _Bench, stations: _Stations
     assert counts["frames_out"] >= SIZE // sent["mss"] and lag.greatest < 20
 
 
-def test_each_frame_that_is_not_taken_is_counted_and_the_board_answers_beside(bench: _Bench) -> None:
+def test_each_frame_that_is_not_taken_is_counted_and_the_board_answers_beside(bench: FreeBoard) -> None:
     rng = random.Random(3)
 
     def frame(octets: int, vid: int) -> bytes:
@@ -200,7 +168,7 @@ def test_each_frame_that_is_not_taken_is_counted_and_the_board_answers_beside(be
     assert not any(counts[name] for name in ("no_buffer", "no_own_room", "full_in", "full_out", "bad_out"))
 
 
-def test_the_lag_shows_a_load_that_the_board_cannot_carry(bench: _Bench) -> None:
+def test_the_lag_shows_a_load_that_the_board_cannot_carry(bench: FreeBoard) -> None:
     rng = random.Random(4)
     for pace, keeps_up in ((pace_of(BOARD_HZ), True), (1 << 31, False)):
         bench.free.start(pace)
