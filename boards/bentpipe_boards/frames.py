@@ -37,6 +37,9 @@ _LENGTH_BITS = 16
 _VID_BITS = 12
 _DESCRIPTORS = 64
 """Frames that wait in a memory, at most."""
+_WORD_BITS = 32 + 1 + 4 + 1
+_LEAVING = 16
+"""Words between the frames' memories and the MAC."""
 _LOOKUP = 5
 """Clocks from a VID until the interfaces' answer to it."""
 
@@ -367,18 +370,24 @@ class LineSender(wiring.Component):
         with m.If(~inside):
             following = _next_of(m, which, valid)
             m.d.sync += [inside.eq(valid.any()), which.eq(following)]
+        # Without a memory here the slowest path leads from the MAC through LiteEth's protocols to the board's datagrams
+        m.submodules.leaving = leaving = SyncFIFOBuffered(width=_WORD_BITS, depth=_LEAVING)
+        m.d.comb += [_word(self.o).eq(leaving.r_data), self.o.valid.eq(leaving.r_rdy), leaving.r_en.eq(self.o.ready)]
         for k, each in enumerate(self.i):
             with m.If(inside & (which == k)):
                 m.d.comb += [
-                    *(
-                        getattr(self.o, name).eq(getattr(each, name))
-                        for name in ("valid", "last", "data", "last_be", "error")
-                    ),
-                    each.ready.eq(self.o.ready),
+                    leaving.w_data.eq(_word(each)),
+                    leaving.w_en.eq(each.valid),
+                    each.ready.eq(leaving.w_rdy),
                 ]
-        with m.If(self.o.valid & self.o.ready & self.o.last):
-            m.d.sync += inside.eq(0)
+                with m.If(each.valid & each.ready & each.last):
+                    m.d.sync += inside.eq(0)
         return m
+
+
+def _word(stream):
+    """Return the word of a stream of frames."""
+    return Cat(stream.data, stream.last, stream.last_be, stream.error)
 
 
 def _next_of(m, last, valid):
@@ -627,7 +636,7 @@ class VlanPort(wiring.Component):
 
     def _give(self, m, outs):
         """Give the collected frames to Ethernet, with their tags."""
-        m.submodules.leaving = leaving = SyncFIFOBuffered(width=32 + 1 + 4, depth=16)
+        m.submodules.leaving = leaving = SyncFIFOBuffered(width=_WORD_BITS - 1, depth=_LEAVING)
         m.d.comb += [
             Cat(self.frames.data, self.frames.last, self.frames.last_be).eq(leaving.r_data),
             self.frames.valid.eq(leaving.r_rdy),
