@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
+from bentpipe_boards.frames import LineReceiver, VlanPort
 from bentpipe_boards.sdram import SdramFifos, SdramTimes
 from bentpipe_boards.ticks import Ticks
 from bentpipe_boards.uart import Uart
@@ -198,7 +199,9 @@ COMPONENTS = (
     Entry("link-1024", lambda: Link(width=NARROW, delay_cells=1024), "delay memory of 1024 cells", node=True),
     Entry("link-faults", lambda: Link(width=NARROW, faults=1), "with outages and bursts of errors", node=True),
     Entry("board-bridge", lambda: Bridge(words=512), "frames of 512 words"),
-    Entry("board-ticks", Ticks, "stepped time"),
+    Entry("board-ticks", Ticks, "stepped and paced time"),
+    Entry("board-line", LineReceiver, "Ethernet line, 1024 words twice"),
+    Entry("board-vlans", lambda: VlanPort(vcs=16, vlans=2), "2 VLANs of an interface"),
     Entry("board-wire", lambda: Wire(cells=512), "512 cells on their way"),
     Entry("board-long-wire", lambda: LongWire(cells=1 << 17), "2**17 cells on their way, in an SDRAM"),
     Entry("board-sdram", lambda: SdramFifos(SdramTimes(50_000_000), fifos=2, records=1 << 17), "2 wires' memory"),

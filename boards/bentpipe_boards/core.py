@@ -1,4 +1,4 @@
-"""A network on a board: nodes, wires between them, a patch panel, host ports, stepped time, all behind one bus."""
+"""A network on a board: nodes, wires between them, a patch panel, host ports and the board's time, behind one bus."""
 
 from functools import reduce
 from operator import or_
@@ -8,15 +8,16 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import BusSignature, RunSignature
+from bentpipe_boards.frames import LineReceiver, LineSender, MacSignature
 from bentpipe_boards.host_port import HostPort
 from bentpipe_boards.sdram import SdramFifos, SdramSignature
 from bentpipe_boards.ticks import Ticks
 from bentpipe_boards.wire import STAMP_BITS, Inputs, LongWire, Wire
 from bentpipe_hdl.cell import NARROW, TIME_BITS, earlier
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, board_registers, ports_of
+from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, WINDOW_BITS, board_registers, ports_of
 
-__all__ = ["Core"]
+__all__ = ["Core", "line_members"]
 
 _RESET = 16
 """Clocks for which a part is reset."""
@@ -94,6 +95,10 @@ class Core(wiring.Component):
         The bridge's count.
     chip : Out(SdramSignature)
         Pins of the memory chip, if the plan has wires in the SDRAM.
+    line_in, line_out : In(MacSignature), Out(MacSignature)
+        Frames from Ethernet and for it, if the plan has VLANs.
+    own_in, own_out : Out(MacSignature), In(MacSignature)
+        Those without a tag among them, for the board's own Ethernet and from it.
     """
 
     def __init__(self, plan, memory=None, pin_clocks=0, *, parts_domain="sync"):
@@ -102,14 +107,14 @@ class Core(wiring.Component):
         members = {"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)}
         if plan.sdram:
             members["chip"] = Out(SdramSignature())
-        super().__init__(members)
+        super().__init__(members | line_members(plan))
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
         csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
-        parts = 2 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
+        parts = 4 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
         resets = Signal(range(_RESET + parts + 1), init=_RESET + parts)
         with m.If(resets != 0):
             m.d.sync += resets.eq(resets - 1)
@@ -118,14 +123,7 @@ class Core(wiring.Component):
         self._last_reset = Signal(reset_less=True, init=1)
         m.d[self._parts_domain] += self._last_reset.eq(resets > parts)
 
-        ticks = self._ticks = Ticks()
-        m.submodules.ticks = self._resettable(m, ticks)
-        wiring.connect(m, wiring.flipped(self.run), ticks.run)
-        m.d.comb += [
-            ticks.clocks.eq(csr.register("clocks")),
-            ticks.skips.eq(csr.register("skips")),
-            ticks.halts.eq(csr.register("halts")),
-        ]
+        ticks = self._ticks = self._time(m, csr, csr_bus)
 
         nodes = [shape.component(NARROW) for shape in plan.nodes]
         times = [self._near_time(m, k) for k in range(len(nodes))]
@@ -163,7 +161,8 @@ class Core(wiring.Component):
             m.d[self._parts_domain] += dues[k].eq(node.status.due)
         due = _first(m, [*dues, *(wire.due for wire in wires)], self._parts_domain)
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
-        csr.status("state", Cat(ticks.run.running, event, idle))
+        csr.status("state", Cat(ticks.run.running, event, idle, ticks.free))
+        self._line(m, csr, hosts)
 
         words = plan.description
         m.submodules.description = rom = memory.Memory(shape=32, depth=len(words), init=words)
@@ -177,6 +176,56 @@ class Core(wiring.Component):
         csr.finish()
         self._bus(m, windows)
         return m
+
+    def _time(self, m, csr, csr_bus):
+        """Make the generator of ticks and its registers; return it."""
+        ticks, free = Ticks(), Signal()
+        m.submodules.ticks = self._resettable(m, ticks)
+        wiring.connect(m, wiring.flipped(self.run), ticks.run)
+        m.d.comb += [
+            ticks.clocks.eq(csr.register("clocks")),
+            ticks.skips.eq(csr.register("skips")),
+            ticks.halts.eq(csr.register("halts")),
+            ticks.pace.eq(csr.register("pace")),
+            ticks.free.eq(free),
+        ]
+        with csr.written("pace"):
+            m.d.comb += ticks.restart.eq(1)
+        # The host ports leave their interfaces to Ethernet from the first free-running time on, up to a reset
+        self._carries = Signal()
+        with csr.written("free"):
+            m.d.sync += [free.eq(csr_bus.w_data[0]), self._carries.eq(self._carries | csr_bus.w_data[0])]
+        with csr.written("reset"):
+            m.d.sync += [free.eq(0), self._carries.eq(0)]
+        for name, value in (("lag", "now"), ("greatest_lag", "most"), ("late_ticks", "late")):
+            csr.status(name, getattr(ticks.lag, value))
+        return ticks
+
+    def _line(self, m, csr, hosts):
+        """Join the host ports with the Ethernet line, if they have VLANs."""
+        if not self.plan.vlans:
+            return
+        ports = list(hosts.values())
+        receiver, sender = LineReceiver(), LineSender(streams=1 + len(ports))
+        m.submodules.line_receiver = self._resettable(m, receiver)
+        m.submodules.line_sender = self._resettable(m, sender)
+        wiring.connect(m, wiring.flipped(self.line_in), receiver.line)
+        wiring.connect(m, receiver.own, wiring.flipped(self.own_in))
+        wiring.connect(m, wiring.flipped(self.own_out), sender.i[0])
+        wiring.connect(m, sender.o, wiring.flipped(self.line_out))
+        sdus, carries = receiver.sdus, Signal()
+        m.d[self._parts_domain] += [
+            carries.eq(self._carries),
+            sdus.has_vlan.eq(Cat(port.sdus.has_vlan for port in ports).any()),
+            sdus.has_room.eq(Cat(port.sdus.has_room for port in ports).any()),
+        ]
+        for k, port in enumerate(ports):
+            wiring.connect(m, port.frames, sender.i[1 + k])
+            m.d.comb += port.carries.eq(carries)
+            for name in ("vid", "asks", "valid", "word", "ends", "length"):
+                m.d.comb += getattr(port.sdus, name).eq(getattr(sdus, name))
+        for name in FRAME_COUNTERS:
+            csr.status(name, getattr(receiver, f"count_{name}"))
 
     def _resettable(self, m, part):
         """Return a part with a reset of its own, a clock later than that of the part before.
@@ -328,6 +377,18 @@ class Core(wiring.Component):
                     m.d[self._parts_domain] += bus.r_data.eq(each.r_data)
             with m.Default():
                 m.d[self._parts_domain] += bus.r_data.eq(0)
+
+
+def line_members(plan):
+    """Return the members of a board's core that carry the frames of an Ethernet line, if the plan has VLANs."""
+    if not plan.vlans:
+        return {}
+    return {
+        "line_in": In(MacSignature()),
+        "line_out": Out(MacSignature()),
+        "own_in": Out(MacSignature()),
+        "own_out": In(MacSignature()),
+    }
 
 
 def _of(source, wires, name):

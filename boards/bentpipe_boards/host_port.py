@@ -1,19 +1,21 @@
-"""The host's side of a NIC on a board: memory for PDUs to be sent, records of what came."""
+"""The host's side of a NIC on a board: memories for PDUs and records, or Ethernet frames of VLANs."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_boards.frames import MacSignature, NicSide, SduSignature, VlanPort
 from bentpipe_hdl.cell import TIME_BITS
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_sim.board.windows import CELL, DONE, ENDED, host_port_registers
+from bentpipe_sim.board.windows import CELL, DONE, ENDED, VLAN_COUNTERS, host_port_registers
 
 __all__ = ["HostPort"]
 
 _POSTS = 16
 _MARGIN = 64
 """Words that a tick can add to the records."""
+_STROBES = frozenset(("post_taken", "fetch", "word_next", "done", "rx_valid", "rx_last"))
 
 
 class HostPort(wiring.Component):
@@ -42,16 +44,31 @@ class HostPort(wiring.Component):
         A record of an end waits, or the records' memory is nearly full.
     waits : Out(1)
         A PDU waits for the NIC.
+    carries : In(1)
+        With VLANs in the plan: the NIC has PDUs from Ethernet and for it, and none from here. It is constant between
+        resets.
+    sdus, frames : In(SduSignature), Out(MacSignature)
+        With VLANs, as for :class:`~bentpipe_boards.frames.VlanPort`.
     """
 
     def __init__(self, nic, plan):
-        self._nic, self.registers = nic, host_port_registers(plan)
-        self._tx_words, self._rx_words = plan.tx_words, plan.rx_words
-        super().__init__({"csr": In(CsrSignature()), "now": In(TIME_BITS), "event": Out(1), "waits": Out(1)})
+        self._node, self.registers = nic, host_port_registers(plan)
+        self._tx_words, self._rx_words, self._vlans = plan.tx_words, plan.rx_words, plan.vlans
+        members = {"csr": In(CsrSignature()), "now": In(TIME_BITS), "event": Out(1), "waits": Out(1)}
+        if plan.vlans:
+            members |= {"carries": In(1), "sdus": In(SduSignature()), "frames": Out(MacSignature())}
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         csr = CsrMap(m, self.csr, self.registers)
+        self._nic = self._node
+        if self._vlans:
+            self._nic = NicSide(self._node.vcs).create(path=("records",))
+            self._waits, self._event = Signal(), Signal()
+            self._join(m, csr)
+        else:
+            self._waits, self._event = self.waits, self.event
         missed_post = self._send(m, csr)
         missed_word = self._receive(m, csr)
         lost = Signal(16)
@@ -60,6 +77,31 @@ class HostPort(wiring.Component):
         csr.status("lost", lost)
         csr.finish()
         return m
+
+    def _join(self, m, csr):
+        """Join the NIC with this port's memories and with the VLANs' port, one of which has it."""
+        nic, carries, own = self._node, self.carries, self._nic
+        m.submodules.vlans = port = VlanPort(vcs=nic.vcs, vlans=self._vlans)
+        wiring.connect(m, wiring.flipped(self.sdus), port.sdus)
+        wiring.connect(m, port.frames, wiring.flipped(self.frames))
+        for name, member in own.signature.members.items():
+            there = Value.cast(getattr(nic, name))
+            ours, theirs = getattr(own, name), getattr(port.nic, name)
+            if member.flow is Out:
+                m.d.comb += there.eq(Mux(carries, theirs, ours))
+            elif name in _STROBES:
+                m.d.comb += [ours.eq(there & ~carries), theirs.eq(there & carries)]
+            else:
+                m.d.comb += [ours.eq(there), theirs.eq(there)]
+        for setting, value in zip(port.vlan, csr.registers("vlan"), strict=True):
+            m.d.comb += setting.eq(value)
+        for name in VLAN_COUNTERS:
+            csr.status(name, *getattr(port, f"count_{name}"))
+        csr.status("no_vlan", port.count_no_vlan)
+        m.d.comb += [
+            self.waits.eq(Mux(carries, port.waits, self._waits)),
+            self.event.eq(self._event & ~carries),
+        ]
 
     def _send(self, m, csr):
         nic, vc_bits, tx_bits = self._nic, len(self._nic.post_vc), (self._tx_words - 1).bit_length()
@@ -84,10 +126,10 @@ class HostPort(wiring.Component):
             nic.post_valid.eq(posts.r_rdy),
             nic.post_cpi.eq(0),
             posts.r_en.eq(nic.post_taken),
-            self.waits.eq(posts.r_rdy),
+            self._waits.eq(posts.r_rdy),
         ]
         # Where the next cell of each VC's PDU begins
-        m.submodules.places = places = memory.Memory(shape=tx_bits, depth=nic.vcs, init=[])
+        m.submodules.places = places = memory.Memory(shape=tx_bits, depth=self._node.vcs, init=[])
         put_place, get_place = places.write_port(), places.read_port(domain="comb")
         # Two cells' words, one being sent and one fetched
         m.submodules.cells = cells = memory.Memory(shape=32, depth=32, init=[])
@@ -128,7 +170,7 @@ class HostPort(wiring.Component):
         m.d.sync += [came.eq(nic.rx_word), late.eq(nic.rx_valid)]
         with m.If(nic.rx_valid):
             m.d.sync += place.eq(Mux(place == 11, 0, place + 1))
-        head, status = nic.rx_valid & (place == 0), nic.rx_status.as_value()
+        head, status = nic.rx_valid & (place == 0), Value.cast(nic.rx_status)
         ended, done, tick, whose = Signal(2), Signal(2), Signal(TIME_BITS), Signal(32)
         done_vc, done_tick = Signal(12), Signal(TIME_BITS)
         length = Signal(16)
@@ -173,7 +215,7 @@ class HostPort(wiring.Component):
             m.d.sync += ends.eq(1)
         with m.Elif((records.level == 0) & (ended == 0) & (done == 0)):
             m.d.sync += ends.eq(0)
-        m.d.sync += [full.eq(records.level > self._rx_words - _MARGIN), self.event.eq(ends | full)]
+        m.d.sync += [full.eq(records.level > self._rx_words - _MARGIN), self._event.eq(ends | full)]
         csr.status("level", records.level)
         csr.status("record", records.r_data)
         # The word has been read when the next one comes

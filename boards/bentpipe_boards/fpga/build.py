@@ -175,7 +175,7 @@ class Builder:
         """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
         if self.ethernet is None or self.board.rgmii is None:
             return ""
-        return liteeth(self.ethernet, self.board.rgmii, self.clock_hz, self.folder)
+        return liteeth(self.ethernet, self.board.rgmii, self.clock_hz, self.folder, vlans=bool(self.plan.vlans))
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""

@@ -19,16 +19,19 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_boards.datagrams import DatagramSignature
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.manifest import LINE_MHZ
+from bentpipe_boards.frames import MacSignature
 from bentpipe_sim.board.pipe import UDP_PORT
 from bentpipe_sim.errors import ToolError
 
-__all__ = ["DEFAULT_IP", "RX_CLOCK", "Ethernet", "Rgmii", "UdpCore", "join_pins", "liteeth"]
+__all__ = ["DEFAULT_IP", "FRAME_PORTS", "RX_CLOCK", "Ethernet", "Rgmii", "UdpCore", "join_core", "join_pins", "liteeth"]
 
 DEFAULT_IP: Final = "192.168.1.50"
 _LEAST_HZ: Final = 35_000_000
 """A word of 32 bits a clock is more than the line's 31.25 million words a second, so that a frame has no gap."""
 RX_CLOCK: Final = "eth_rx_clk"
 """The clock of the line in LiteEth's core."""
+FRAME_PORTS: Final = {"line_in": True, "line_out": False, "own_in": False, "own_out": True}
+"""Streams of frames between LiteEth's MAC and its protocols; true: they leave the core."""
 _RESET_S: Final = 0.02
 """The PHY is held in reset for twice as long as its data sheet asks for (KSZ9031RNX: 10 ms)."""
 _MISSING: Final = "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"
@@ -104,8 +107,10 @@ class Rgmii:
     tx_delay_s: float
 
 
-def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path) -> str:
+def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path, *, vlans: bool = False) -> str:
     """Return LiteEth's core as Verilog: the module ``bentpipe_ethernet``. It is written into the folder first.
+
+    With ``vlans`` the frames between the MAC and the protocols above it are ports of the core.
 
     Raises
     ------
@@ -119,7 +124,7 @@ def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path) -> st
     file = folder.resolve() / "ethernet.v"
     settings = {
         "clock_hz": clock_hz, "ip": ethernet.ip, "mac": ethernet.mac, "port": ethernet.port,
-        "rx_delay_s": rgmii.rx_delay_s, "tx_delay_s": rgmii.tx_delay_s,
+        "rx_delay_s": rgmii.rx_delay_s, "tx_delay_s": rgmii.tx_delay_s, "vlans": vlans,
     }  # fmt: skip
     command = [sys.executable, "-m", "bentpipe_boards.fpga.liteeth_core", str(file), json.dumps(settings)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -139,18 +144,23 @@ class UdpCore(wiring.Component):
     clock_hz : int
     reset_s : float
         Time for which the PHY is held in reset.
+    vlans : bool
+        The frames between the MAC and the protocols above it go through :data:`FRAME_PORTS`.
 
     Members
     -------
     received, sent : Out(DatagramSignature), In(DatagramSignature)
+    line_in, line_out, own_in, own_out : Out, In, In, Out(MacSignature)
+        With ``vlans``: frames of the MAC, and those of the protocols.
     rx_clk, rx_ctl, rx_data : In(1), In(1), In(4)
     tx_clk, tx_ctl, tx_data : Out(1), Out(1), Out(4)
     phy_rst_n : Out(1)
         Pins of the PHY.
     """
 
-    def __init__(self, *, clock_hz: int, reset_s: float = _RESET_S):
-        self._reset_clocks = math.ceil(clock_hz * reset_s)
+    def __init__(self, *, clock_hz: int, reset_s: float = _RESET_S, vlans: bool = False):
+        self._reset_clocks, self._vlans = math.ceil(clock_hz * reset_s), vlans
+        frames = {name: (Out if leaves else In)(MacSignature()) for name, leaves in FRAME_PORTS.items()}
         super().__init__(
             {
                 "received": Out(DatagramSignature()),
@@ -162,6 +172,7 @@ class UdpCore(wiring.Component):
                 "tx_ctl": Out(1),
                 "tx_data": Out(4),
                 "phy_rst_n": Out(1),
+                **(frames if vlans else {}),
             }
         )
 
@@ -179,12 +190,24 @@ class UdpCore(wiring.Component):
             "i_rgmii_rx_ctl": self.rx_ctl, "i_rgmii_rx_data": self.rx_data,
             "o_rgmii_tx_ctl": self.tx_ctl, "o_rgmii_tx_data": self.tx_data,
         }  # fmt: skip
-        for stream, leaves in (("received", "o"), ("sent", "i")):
-            for name in DatagramSignature().members:
-                way = ("i" if leaves == "o" else "o") if name == "ready" else leaves
+        streams = {"received": (True, DatagramSignature()), "sent": (False, DatagramSignature())}
+        if self._vlans:
+            streams |= {name: (leaves, MacSignature()) for name, leaves in FRAME_PORTS.items()}
+        for stream, (leaves, signature) in streams.items():
+            for name in signature.members:
+                way = "o" if leaves ^ (name == "ready") else "i"
                 ports[f"{way}_{stream}_{name}"] = getattr(getattr(self, stream), name)
         m.submodules.core = Instance("bentpipe_ethernet", **ports)
         return m
+
+
+def join_core(m: Module, core: UdpCore, serial: wiring.Component) -> None:
+    """Join a core and a board: its datagrams, and its frames if the plan has VLANs."""
+    wiring.connect(m, core.received, serial.received)
+    wiring.connect(m, serial.sent, core.sent)
+    for name in FRAME_PORTS:
+        if name in core.signature.members:
+            wiring.connect(m, getattr(core, name), getattr(serial, name))
 
 
 def join_pins(m: Module, platform, rgmii: Rgmii, core: UdpCore) -> None:

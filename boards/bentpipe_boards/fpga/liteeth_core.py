@@ -18,16 +18,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liteeth.common import convert_ip
 from liteeth.core import LiteEthUDPIPCore
+from liteeth.core.arp import LiteEthARP
+from liteeth.core.icmp import LiteEthICMP
+from liteeth.core.ip import LiteEthIP
+from liteeth.core.udp import LiteEthUDP
+from liteeth.mac.common import LiteEthMACCrossbar, LiteEthMACDepacketizer, LiteEthMACPacketizer
+from liteeth.mac.core import LiteEthMACCore
 from liteeth.phy.ecp5rgmii import LiteEthPHYRGMII
 from litex.build.generic_platform import Pins, Subsignal
 from litex.build.lattice import LatticePlatform
 from litex.gen import LiteXModule
-from migen import Case, ClockDomain, If
+from migen import Case, ClockDomain, If, Replicate
 
 __all__ = ["Ethernet", "Settings"]
 
 _STREAM = (("valid", 1), ("ready", 1), ("last", 1), ("data", 32), ("ip_address", 32), ("port", 16), ("length", 16))
+_FRAMES = (("valid", 1), ("ready", 1), ("last", 1), ("data", 32), ("last_be", 4), ("error", 1))
+_LANES = 4
 _IO = [
     ("clk", 0, Pins(1)),
     ("rst", 0, Pins(1)),
@@ -39,6 +48,10 @@ _IO = [
         )),
     ),
     *((name, 0, *(Subsignal(part, Pins(width)) for part, width in _STREAM)) for name in ("received", "sent")),
+    *(
+        (name, 0, *(Subsignal(part, Pins(width)) for part, width in _FRAMES))
+        for name in ("line_in", "line_out", "own_in", "own_out")
+    ),
 ]  # fmt: skip
 
 
@@ -55,6 +68,8 @@ class Settings:
         UDP port that it listens on, and sends from.
     rx_delay_s, tx_delay_s : float
         Delays of RGMII that the PHY does not make.
+    vlans : bool
+        The frames between the MAC and the protocols are ports.
     """
 
     clock_hz: int
@@ -63,6 +78,46 @@ class Settings:
     port: int
     rx_delay_s: float
     tx_delay_s: float
+    vlans: bool = False
+
+
+class _OpenMac(LiteXModule):
+    """LiteEth's MAC with its crossbar. The frames between the two are ports of the platform, so that some may go
+    another way."""
+
+    def __init__(self, platform: Any, phy: Any) -> None:
+        self.core = LiteEthMACCore(phy, dw=32, with_sys_datapath=True, tx_cdc_buffered=True, rx_cdc_buffered=True)
+        self.crossbar = LiteEthMACCrossbar(32)
+        self.packetizer = LiteEthMACPacketizer(32)
+        self.depacketizer = LiteEthMACDepacketizer(32)
+        self.comb += [
+            self.crossbar.master.source.connect(self.packetizer.sink),
+            self.depacketizer.source.connect(self.crossbar.master.sink),
+        ]
+        for name, source in (("line_in", self.core.source), ("own_out", self.packetizer.source)):
+            port = platform.request(name)
+            self.comb += [getattr(port, part).eq(getattr(source, part)) for part in ("valid", "last", "data")]
+            self.comb += [
+                port.last_be.eq(source.last_be),
+                port.error.eq(source.error != 0),
+                source.ready.eq(port.ready),
+            ]
+        for name, sink in (("own_in", self.depacketizer.sink), ("line_out", self.core.sink)):
+            port = platform.request(name)
+            self.comb += [getattr(sink, part).eq(getattr(port, part)) for part in ("valid", "last", "data", "last_be")]
+            self.comb += [sink.error.eq(Replicate(port.error, _LANES)), port.ready.eq(sink.ready)]
+
+
+class _OpenCore(LiteXModule):
+    """LiteEth's protocols as in its ``LiteEthUDPIPCore``, on an open MAC."""
+
+    def __init__(self, platform: Any, phy: Any, settings: Settings) -> None:
+        address, mac_address = convert_ip(settings.ip), settings.mac
+        self.mac = mac = _OpenMac(platform, phy)
+        self.arp = LiteEthARP(mac, mac_address, address, settings.clock_hz, entries=1, dw=32)
+        self.ip = LiteEthIP(mac, mac_address, address, self.arp.table, dw=32)
+        self.icmp = LiteEthICMP(self.ip, address, dw=32)
+        self.udp = LiteEthUDP(self.ip, address, dw=32)
 
 
 class Ethernet(LiteXModule):
@@ -85,14 +140,17 @@ class Ethernet(LiteXModule):
             tx_delay=settings.tx_delay_s,
             with_inband_status=False,
         )
-        self.core = LiteEthUDPIPCore(
-            self.phy,
-            mac_address=settings.mac,
-            ip_address=settings.ip,
-            clk_freq=settings.clock_hz,
-            dw=32,
-            with_sys_datapath=True,
-        )
+        if settings.vlans:
+            self.core = _OpenCore(platform, self.phy, settings)
+        else:
+            self.core = LiteEthUDPIPCore(
+                self.phy,
+                mac_address=settings.mac,
+                ip_address=settings.ip,
+                clk_freq=settings.clock_hz,
+                dw=32,
+                with_sys_datapath=True,
+            )
         user = self.core.udp.crossbar.get_port(settings.port, dw=32)
         received, sent = platform.request("received"), platform.request("sent")
         source, sink = user.source, user.sink

@@ -39,7 +39,7 @@ _SHALLOW: Final = 32
 
 # LUTs and flip-flops of the parts around nodes: `python -m bentpipe_boards.synth --quick` of each, and the difference
 # between the plan `line` and its nodes
-_CORE: Final = (2900, 1500)
+_CORE: Final = (3600, 1700)
 _WIRE: Final = (1000, 770)
 _LONG_WIRE: Final = (1100, 800)
 _SDRAM: Final = (850, 550)

@@ -13,10 +13,11 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_boards.core import line_members
 from bentpipe_boards.datagrams import Datagrams, DatagramSignature, Lines
 from bentpipe_boards.fpga.board import PIN_CLOCKS, Board
 from bentpipe_boards.fpga.errors import FpgaError
-from bentpipe_boards.fpga.ethernet import UdpCore, join_pins
+from bentpipe_boards.fpga.ethernet import UdpCore, join_core, join_pins
 from bentpipe_boards.fpga.pll import Pll, dividers
 from bentpipe_boards.sdram import SdramSignature, SdramTimes
 from bentpipe_boards.top import OctetTop
@@ -83,6 +84,8 @@ class SerialTop(wiring.Component):
         Pins of the memory chip, if the plan has wires in the SDRAM.
     received, sent : In(DatagramSignature), Out(DatagramSignature)
         Datagrams, with Ethernet.
+    line_in, line_out, own_in, own_out
+        As for :class:`~bentpipe_boards.core.Core`, if the plan has VLANs.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class SerialTop(wiring.Component):
             members["chip"] = Out(SdramSignature())
         if ethernet:
             members |= {"received": In(DatagramSignature()), "sent": Out(DatagramSignature())}
+        members |= line_members(plan)
         super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **members})
 
     @property
@@ -114,6 +118,8 @@ class SerialTop(wiring.Component):
         )
         if self.plan.sdram:
             wiring.connect(m, wiring.flipped(self.chip), octets.chip)
+        for name in line_members(self.plan):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(octets, name))
         m.d.comb += [
             uart.pin_rx.eq(self.pin_rx),
             self.pin_tx.eq(uart.pin_tx),
@@ -190,6 +196,8 @@ class FpgaTop(Elaboratable):
             raise FpgaError(f"{board.name}: has no SDRAM that can hold wires; take wires of block memory")
         if ethernet and board.rgmii is None:
             raise FpgaError(f"{board.name}: has no Ethernet")
+        if plan.vlans and not ethernet:
+            raise FpgaError(f"{board.name}: VLANs need Ethernet; build it with an IP address")
         self._ethernet = ethernet
         self.board, self.plan, self.clock_hz = board, plan, clock_hz
         self.dividers = dividers(board.reference_hz, clock_hz)
@@ -220,9 +228,8 @@ class FpgaTop(Elaboratable):
         if self.board.sdram is not None and self.plan.sdram:
             self.board.sdram(m, platform, serial.chip)
         if self.board.rgmii is not None and self._ethernet:
-            m.submodules.ethernet = ethernet = UdpCore(clock_hz=self.clock_hz)
-            wiring.connect(m, ethernet.received, serial.received)
-            wiring.connect(m, serial.sent, ethernet.sent)
+            m.submodules.ethernet = ethernet = UdpCore(clock_hz=self.clock_hz, vlans=bool(self.plan.vlans))
+            join_core(m, ethernet, serial)
             join_pins(m, platform, self.board.rgmii, ethernet)
         self.board.connect(m, platform, serial.status)
         return m

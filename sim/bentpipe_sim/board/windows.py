@@ -16,8 +16,9 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "BOARD_VCS", "CELL", "DONE", "ENDED", "HOST_PORT", "NO_FACE", "RECORD_WORDS", "SDRAM_CELLS", "WINDOW_BITS", "Plan",
-    "board_registers", "description_address", "host_port_registers", "ports_of",
+    "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
+    "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
+    "host_port_registers", "ports_of",
 ]  # fmt: skip
 
 WINDOW_BITS: Final = 20
@@ -31,6 +32,9 @@ block memories more, and networks were not routable."""
 SDRAM_CELLS: Final = 1 << 19
 """Cells for which the SDRAM of a board has room, in records of 64 octets: a chip of 256 Mbit."""
 
+MOST_VLANS: Final = 16
+"""VLANs of an interface, at most: each one has buffers of its own."""
+
 NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
 
@@ -41,6 +45,26 @@ ENDED: Final = 2
 DONE: Final = 3
 """The last cell of a PDU has been chosen for the line."""
 RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
+
+FRAME_COUNTERS: Final = {
+    "tagged": "received frames with a VLAN tag, of a permitted length and with the right FCS",
+    "wrong_fcs": "received frames with a wrong FCS",
+    "runt": "received frames of less than 60 octets without the FCS",
+    "giant": "received frames of more than 1518 octets without the FCS",
+    "no_vlan": "received frames with a tag whose VLAN no interface has",
+    "no_buffer": "received frames that found the receive buffer full",
+    "no_own_room": "received frames without a tag that the board's own Ethernet had no room for",
+}
+"""Counters of the Ethernet line of a board that carries VLANs."""
+
+VLAN_COUNTERS: Final = {
+    "frames_in": "frames accepted from Ethernet",
+    "full_in": "frames from Ethernet without room",
+    "frames_out": "frames for Ethernet",
+    "full_out": "PDUs without room on their way to Ethernet",
+    "bad_out": "PDUs with errors, or without an Ethernet frame of up to 1514 octets",
+}
+"""Counters of each VLAN of an interface."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +83,8 @@ class Plan:
         Words of the longest frame.
     sdram : tuple of int
         Ports, counted as for `wires`, whose wire is in the board's SDRAM.
+    vlans : int
+        VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
     gateware : str
         Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
         count when plans are compared.
@@ -70,6 +96,7 @@ class Plan:
     rx_words: int = 4096
     frame_words: int = 512
     sdram: tuple[int, ...] = ()
+    vlans: int = 0
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +109,8 @@ class Plan:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
         if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
             raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
+        if not 0 <= self.vlans <= MOST_VLANS:
+            raise ValueError(f"vlans must be 0 to {MOST_VLANS}, not {self.vlans}")
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
@@ -112,6 +141,8 @@ class Plan:
         rest: dict[str, Any] = {name: getattr(self, name) for name in ("tx_words", "rx_words", "frame_words")}
         if self.sdram:
             rest["sdram"] = self.sdram
+        if self.vlans:
+            rest["vlans"] = self.vlans
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -148,69 +179,108 @@ def description_address(words: int) -> int:
 def board_registers(plan: Plan) -> RegisterMap:
     """Return the board's own registers."""
     faces, words = plan.faces, len(plan.description)
-    return RegisterMap(
-        "board",
-        "BPBD",
-        2,
-        {"faces": faces, "description": words},
-        (
-            Register(
-                "reset",
-                0x0000,
-                "reset of the nodes and everything between them, as after power-up",
-                "wo",
-                width=1,
-                on_write="resets them, for 16 clocks",
+    description = Register(
+        "description",
+        description_address(words),
+        "description as octets of JSON, after their number",
+        "ro",
+        count=words,
+        reset=None,
+    )
+    registers = (*_TIME, *_paths(max(1, faces)), *(_FRAMES if plan.vlans else ()), description)
+    return RegisterMap("board", "BPBD", 3, {"faces": faces, "description": words}, registers)
+
+
+_TIME: Final = (
+    Register(
+        "reset",
+        0x0000,
+        "reset of the nodes and everything between them, as after power-up",
+        "wo",
+        width=1,
+        on_write="resets them, for 16 clocks",
+    ),
+    Register(
+        "state",
+        0x0001,
+        "state of the board",
+        "ro",
+        reset=None,
+        width=4,
+        fields=(
+            Field("running", 0, text="a run is in progress"),
+            Field("event", 1, text="a host port has a record of a PDU that ended"),
+            Field("idle", 2, text="no node works before its due tick"),
+            Field("free", 3, text="time runs freely, without a run"),
+        ),
+    ),
+    Register("clocks", 0x0002, "clocks of a tick, 40 and more", width=8, reset=40, unit="clocks"),
+    Register("skips", 0x0003, "1: idle ticks are skipped", width=1, reset=1),
+    Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
+    Register("scratch", 0x0006, "value for tests of the line"),
+    Register("dropped", 0x0005, "frames damaged, or without a place", "ro", width=16, reset=None),
+    Register(
+        "pace", 0x0008, "ticks of real time a clock, 32 fraction bits; 0: stepped time", unit="2^-32 ticks a clock"
+    ),
+    Register(
+        "free",
+        0x0009,
+        "free-running time",
+        "wo",
+        width=1,
+        on_write="1: time runs freely, at the pace; 0: it stops after the present tick",
+    ),
+    Register(
+        "lag",
+        0x000A,
+        "ticks of real time that have passed and are neither begun nor skipped; saturates",
+        "ro",
+        reset=None,
+        unit="ticks",
+    ),
+    Register(
+        "greatest_lag", 0x000B, "greatest lag since the pace was written; saturates", "ro", reset=None, unit="ticks"
+    ),
+    Register(
+        "late_ticks",
+        0x000C,
+        "ticks begun with a lag of 1 or more since the pace was written; saturates",
+        "ro",
+        reset=None,
+        unit="ticks",
+    ),
+)
+_FRAMES: Final = tuple(
+    Register(name, 0x0010 + k, f"{text}; wraps", "ro", reset=None, unit="frames")
+    for k, (name, text) in enumerate(FRAME_COUNTERS.items())
+)
+
+
+def _paths(faces: int) -> tuple[Register, ...]:
+    """Return the registers of the patch panel and of the wires."""
+    return (
+        Register("patch", 0x0100, "output connected to each input, plus 1; 0: none", width=8, count=faces),
+        Register(
+            "wire",
+            0x0200,
+            "settings of the wire behind each output",
+            count=faces,
+            fields=(
+                Field("delay", 0, 31, "delay after a cell was sent", "ticks"),
+                Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
             ),
-            Register(
-                "state",
-                0x0001,
-                "state of the board",
-                "ro",
-                reset=None,
-                width=3,
-                fields=(
-                    Field("running", 0, text="a run is in progress"),
-                    Field("event", 1, text="a host port has a record of a PDU that ended"),
-                    Field("idle", 2, text="no node works before its due tick"),
-                ),
-            ),
-            Register("clocks", 0x0002, "clocks of a tick, 40 and more", width=8, reset=40, unit="clocks"),
-            Register("skips", 0x0003, "1: idle ticks are skipped", width=1, reset=1),
-            Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
-            Register("scratch", 0x0006, "value for tests of the line"),
-            Register("dropped", 0x0005, "frames damaged, or without a place", "ro", width=16, reset=None),
-            Register("patch", 0x0100, "output connected to each input, plus 1; 0: none", width=8, count=max(1, faces)),
-            Register(
-                "wire",
-                0x0200,
-                "settings of the wire behind each output",
-                count=max(1, faces),
-                fields=(
-                    Field("delay", 0, 31, "delay after a cell was sent", "ticks"),
-                    Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
-                ),
-            ),
-            Register("check", 0x0300, "CRC-32 of an output's cells and ticks", "ro", count=max(1, faces), reset=None),
-            Register(
-                "faults",
-                0x0400,
-                "counts of each wire",
-                "ro",
-                count=max(1, faces),
-                reset=None,
-                fields=(
-                    Field("lost", 0, 16, "cells that found the wire full; wraps", "cells"),
-                    Field("late", 16, 16, "cells that could not arrive in their tick; wraps", "cells"),
-                ),
-            ),
-            Register(
-                "description",
-                description_address(words),
-                "description as octets of JSON, after their number",
-                "ro",
-                count=words,
-                reset=None,
+        ),
+        Register("check", 0x0300, "CRC-32 of an output's cells and ticks", "ro", count=faces, reset=None),
+        Register(
+            "faults",
+            0x0400,
+            "counts of each wire",
+            "ro",
+            count=faces,
+            reset=None,
+            fields=(
+                Field("lost", 0, 16, "cells that found the wire full; wraps", "cells"),
+                Field("late", 16, 16, "cells that could not arrive in their tick; wraps", "cells"),
             ),
         ),
     )
@@ -244,8 +314,34 @@ def host_port_registers(plan: Plan) -> RegisterMap:
                 width=16,
                 reset=None,
             ),
+            *_vlans(plan.vlans),
             Register(
                 "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
             ),
         ),
+    )
+
+
+def _vlans(count: int) -> tuple[Register, ...]:
+    """Return the registers of an interface's VLANs."""
+    if not count:
+        return ()
+    vc = "number of the VC"
+    return (
+        Register(
+            "vlan",
+            0x0100,
+            "VLAN of Ethernet and its VCs",
+            count=count,
+            fields=(
+                Field("vid", 0, 12, "VLAN identifier, 1 to 4094; 0: none"),
+                Field("tx", 12, 10, f"{vc} that takes its frames"),
+                Field("rx", 22, 10, f"{vc} whose PDUs are its frames"),
+            ),
+        ),
+        *(
+            Register(name, 0x0120 + 0x20 * k, f"{text}; wraps", "ro", count=count, reset=None)
+            for k, (name, text) in enumerate(VLAN_COUNTERS.items())
+        ),
+        Register("no_vlan", 0x0200, "PDUs from VCs of no VLAN; wraps", "ro", reset=None, unit="PDUs"),
     )

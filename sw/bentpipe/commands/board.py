@@ -211,6 +211,13 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         help="IPv4 address of a board with Ethernet; none: build without Ethernet (default: 192.168.1.50)",
     )
     parser.add_argument("--mac", metavar="ADDRESS", help="its MAC address (default: 10:e2:d5:00:00:00)")
+    parser.add_argument(
+        "--vlans",
+        type=int,
+        default=0,
+        metavar="N",
+        help="VLANs of Ethernet for each interface, for real traffic in free-running time (default: 0, none)",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -228,8 +235,10 @@ def _build(given: argparse.Namespace) -> int:
     else:
         name, plan, _ = _experiment_plan(wanted, given.settings, board)
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
-    folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}"
     ethernet = _ethernet(given, board)
+    plan = _with_vlans(plan, given.vlans, board, ethernet)
+    carrier = f"-{plan.vlans}vlans" if plan.vlans else ""
+    folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}{carrier}"
     builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True), ethernet)
     met = []
     for seed in given.seeds or _SEEDS:
@@ -261,6 +270,18 @@ def _ethernet(given: argparse.Namespace, board: Board) -> Ethernet | None:
             raise BentpipeError(f"{board.name}: {why}, so it has no address")
         return None
     return Ethernet.of(given.ip or DEFAULT_IP, given.mac)
+
+
+def _with_vlans(plan: Plan, vlans: int, board: Board, ethernet: Ethernet | None) -> Plan:
+    """Return the plan with so many VLANs for each interface."""
+    from dataclasses import replace
+
+    if vlans and ethernet is None:
+        raise BentpipeError(f"{board.name}: --vlans needs a board with Ethernet, built with an address: --ip ADDRESS")
+    try:
+        return replace(plan, vlans=vlans)
+    except ValueError as error:
+        raise BentpipeError(f"--vlans: {error}") from None
 
 
 def _clock(manifest: Manifest) -> str:

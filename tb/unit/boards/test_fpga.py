@@ -98,6 +98,11 @@ def test_ethernet_has_its_pins_and_its_clock():
         assert f'LOCATE COMP "eth_rgmii_0__{pin}" SITE "{site}"' in constraints
     assert 'FREQUENCY PORT "eth_rgmii_0__rx_clk__io" 125000000.0 HZ' in constraints
     assert r"cell \bentpipe_ethernet" in rtlil
+    carrying = replace(PLANS["line"], vlans=1)
+    rtlil, _ = Builder(ECPIX5, carrying, ECPIX5.clock_hz, Path(), ethernet=Ethernet("10.0.0.7"))._elaborate()
+    assert r"connect \line_in_valid" in rtlil
+    with pytest.raises(FpgaError, match="ecpix5-85f: VLANs need Ethernet"):
+        Builder(ECPIX5, carrying, ECPIX5.clock_hz, Path())._elaborate()
     with pytest.raises(FpgaError, match="ulx3s-85f: has no Ethernet"):
         Builder(BOARD, TINY, BOARD.clock_hz, Path(), ethernet=Ethernet("10.0.0.7"))._elaborate()
 
@@ -113,6 +118,9 @@ def test_ethernet_has_its_pins_and_its_clock():
         (["ecpix5-85f", "--ip", "none", "--mac", "10:e2:d5:00:00:00"], "is built without Ethernet: --ip none"),
         (["ulx3s-85f", "--ip", "10.0.0.7"], "ulx3s-85f: has no Ethernet, so it has no address"),
         (["ecpix5-85f", "--clock", "25"], "Ethernet needs a clock of 35 MHz or more, not 25"),
+        (["ulx3s-85f", "--vlans", "1"], "ulx3s-85f: --vlans needs a board with Ethernet, built with an address"),
+        (["ecpix5-85f", "--ip", "none", "--vlans", "1"], "ecpix5-85f: --vlans needs a board with Ethernet"),
+        (["ecpix5-85f", "--vlans", "17"], "--vlans: vlans must be 0 to 16, not 17"),
         (["ecpix5-85f"], "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"),
     ],
 )
@@ -152,6 +160,11 @@ def test_a_bitstream_has_to_meet_the_clock_of_the_line_too(tmp_path, tools, monk
     assert main(["board", "info", str(tmp_path / "seed-1" / "bentpipe-ecpix5-85f.bit")]) == 0
     assert "10.0.0.7, UDP port 10053, MAC 02:00:00:00:00:09" in capsys.readouterr().out
     assert "read_verilog ethernet.v" in (tmp_path / "map.ys").read_text()
+    assert '"vlans": false' in (tmp_path / "ethernet.v").read_text()
+    ran = len(tools.ran)
+    main([*given, "--vlans", "2"])
+    assert tools.ran[ran:] == ["yosys", "place", "route", "ecppack"], "VLANs are other gateware"
+    assert '"vlans": true' in (tmp_path / "ethernet.v").read_text()
     ran = len(tools.ran)
     main([*given[:4], "10.0.0.8", *given[5:]])
     assert tools.ran[ran:] == ["yosys", "place", "route", "ecppack"], "another address is another bitstream"

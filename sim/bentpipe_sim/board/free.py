@@ -1,0 +1,134 @@
+"""Free-running time of a board: its pace, the VLANs of its interfaces, and the figures that show whether it keeps up.
+
+It needs a board whose nodes are set up and joined, as :class:`~bentpipe_sim.board.lockstep.LockstepNetwork` does when
+it starts. Real hosts then send through the board; no native network runs beside it. Start with :class:`FreeRunning`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from bentpipe_hdl.registers import Registers
+from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.errors import BoardError
+from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, VLAN_COUNTERS, host_port_registers
+
+__all__ = ["FreeRunning", "Lag", "pace_of"]
+
+_TICKS_A_SECOND: Final = (299_520_000, 53)
+_FRACTION: Final = 32
+_MOST_VID: Final = 4094
+
+
+def pace_of(clock_hz: int) -> int:
+    """Return the pace of real time for a board with this clock, in ``2**-32`` ticks a clock.
+
+    It is rounded down, by less than 4e-9 at 75 MHz.
+
+    Raises
+    ------
+    ValueError
+        A clock is a tick or longer.
+    """
+    ticks, of = _TICKS_A_SECOND
+    if of * clock_hz <= ticks:
+        raise ValueError(f"clock_hz must be above {ticks / of:.0f}, not {clock_hz!r}")
+    return (ticks << _FRACTION) // (of * clock_hz)
+
+
+@dataclass(frozen=True)
+class Lag:
+    """A lag is the time by which a board is behind real time.
+
+    Members
+    -------
+    now, greatest : int
+        Ticks, at present and at most. 2**32 - 1 means that or more.
+    late : int
+        Ticks that began a tick or more after their time.
+    """
+
+    now: int
+    greatest: int
+    late: int
+
+
+class FreeRunning:
+    """Real hosts on a board.
+
+    Parameters
+    ----------
+    board : Board
+        Its nodes are set up, and no tick has passed.
+
+    Raises
+    ------
+    BoardError
+        The board has no VLANs.
+    """
+
+    def __init__(self, board: Board) -> None:
+        if not board.plan.vlans:
+            raise BoardError("the board carries no Ethernet frames: build it with --vlans")
+        self.board = board
+        registers = host_port_registers(board.plan)
+        self._ports = {
+            window: Registers(board.window(HOST_PORT + window), registers)
+            for window, shape in enumerate(board.plan.nodes, 1)
+            if shape.kind == "nic"
+        }
+
+    def vlan(self, window: int, number: int, vid: int, *, tx: int, rx: int) -> None:
+        """Give an interface a VLAN.
+
+        Parameters
+        ----------
+        window : int
+            Of the interface.
+        number : int
+            Of the VLAN at this interface, from 0 on.
+        vid : int
+            VLAN identifier, 1 to 4094; no other VLAN of the board may have it. 0 takes the VLAN away.
+        tx, rx : int
+            Numbers of the VCs that take its frames, and whose PDUs are its frames.
+
+        Raises
+        ------
+        BoardError
+            There is no such interface or VLAN.
+        """
+        if window not in self._ports or not 0 <= number < self.board.plan.vlans:
+            raise BoardError(f"the board has no VLAN {number} at window {window}")
+        if not 0 <= vid <= _MOST_VID:
+            raise BoardError(f"a VLAN identifier is 1 to {_MOST_VID}, or 0 for none, not {vid}")
+        self._ports[window].vlan[number] = {"vid": vid, "tx": tx, "rx": rx}
+
+    def start(self, pace: int) -> None:
+        """Start time at a pace (:func:`pace_of`)."""
+        if not 0 < pace < 1 << _FRACTION:
+            raise BoardError(f"a pace is 1 to {(1 << _FRACTION) - 1}, not {pace}")
+        self.board.csr.pace = pace
+        self.board.csr.free = 1
+        if not self.board.csr.state.free:
+            raise BoardError("the board's time does not run freely")
+
+    def stop(self) -> None:
+        """Stop time. Real time goes on, so that the lag grows until time starts again."""
+        self.board.csr.free = 0
+        if self.board.csr.state.free:
+            raise BoardError("the board's time does not stop")
+
+    def lag(self) -> Lag:
+        """Return how far the board is behind real time."""
+        csr = self.board.csr
+        now, greatest, late = self.board.read([csr.map[name].addr for name in ("lag", "greatest_lag", "late_ticks")])
+        return Lag(now, greatest, late)
+
+    def frames(self) -> dict[str, int]:
+        """Return the counters of the Ethernet line, and those of all VLANs together."""
+        found = {name: int(getattr(self.board.csr, name)) for name in FRAME_COUNTERS}
+        for name in VLAN_COUNTERS:
+            found[name] = sum(sum(getattr(port, name)[:]) for port in self._ports.values())
+        found["no_vlan_out"] = sum(int(port.no_vlan) for port in self._ports.values())
+        return found
