@@ -2,7 +2,9 @@
 
 Each bench runs in both simulators: what it sees, and when, is the same."""
 
+import gc
 import io
+from collections.abc import Iterator
 
 import pytest
 from amaranth.hdl import Assert, ClockDomain, ClockSignal, Elaboratable, Module, Signal, signed
@@ -14,6 +16,13 @@ from unit.simulator.test_waves import changes
 
 # Amaranth's waits complain when a bench is dropped that is within one.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Amaranth's coroutines complain when they are dropped while they wait: here, and not in a later test."""
+    yield
+    gc.collect()
 
 
 class Kind(enum.Enum, shape=2):
