@@ -179,9 +179,8 @@ class FrameFifo(wiring.Component):
         m.d.sync += self.has_room.eq((free >= _MOST_WORDS) & infos.w_rdy)
 
         seen = Signal()
-        m.d.sync += seen.eq(infos.r_rdy & ~self.r_ends)
+        m.d.sync += [seen.eq(infos.r_rdy & ~self.r_ends), Cat(self.r_info, end).eq(infos.r_data)]
         m.d.comb += [
-            Cat(self.r_info, end).eq(infos.r_data),
             self.r_valid.eq(seen),
             infos.r_en.eq(self.r_ends),
             self.r_data.eq(get.data),
