@@ -78,6 +78,7 @@ class FreeRunning:
             for window, shape in enumerate(board.plan.nodes, 1)
             if shape.kind == "nic"
         }
+        self._vlans: dict[tuple[int, int], tuple[int, int, int]] = {}  # VID, VCs by window and number
 
     def vlan(self, window: int, number: int, vid: int, *, tx: int, rx: int) -> None:
         """Give an interface a VLAN.
@@ -96,12 +97,23 @@ class FreeRunning:
         Raises
         ------
         BoardError
-            There is no such interface or VLAN.
+            There is no such interface, VLAN or VC, or another VLAN has the VID or the VC.
         """
         if window not in self._ports or not 0 <= number < self.board.plan.vlans:
             raise BoardError(f"the board has no VLAN {number} at window {window}")
         if not 0 <= vid <= _MOST_VID:
             raise BoardError(f"a VLAN identifier is 1 to {_MOST_VID}, or 0 for none, not {vid}")
+        vcs = dict(self.board.plan.nodes[window - 1].parameters)["vcs"]
+        if not (0 <= tx < vcs and 0 <= rx < vcs):
+            raise BoardError(f"the interface at window {window} has VCs 0 to {vcs - 1}, not {tx} and {rx}")
+        for place, (other, tx_of, rx_of) in self._vlans.items():
+            if vid == 0 or other == 0 or place == (window, number):
+                continue
+            if vid == other:
+                raise BoardError(f"VLAN {vid} is at window {place[0]} already")
+            if place[0] == window and (tx == tx_of or rx == rx_of):
+                raise BoardError(f"VLAN {other} has VC {tx if tx == tx_of else rx} of window {window} already")
+        self._vlans[window, number] = vid, tx, rx
         self._ports[window].vlan[number] = {"vid": vid, "tx": tx, "rx": rx}
 
     def start(self, pace: int) -> None:

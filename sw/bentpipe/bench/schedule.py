@@ -5,7 +5,7 @@ that took. Then threads are simulated that go through the same ticks by the rule
 parts of its own, and takes one of another thread if none of them can go on. A part may be ahead of those before it by
 the delay of the wires between them.
 
-What it leaves out: that threads share caches and memory, and that clocks fall when many cores work.
+Left out: threads share caches and memory, and clock rates fall when many cores work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["HAND_OVER_S", "THREADS", "Dependence", "Recording", "Window", "draw"
 
 THREADS: Final = tuple(range(1, 17))
 HAND_OVER_S: Final = 0.3e-6
-"""What it costs that another thread learns of a window (docs/decisions/015)."""
+"""Seconds to hand a window over to another thread (docs/decisions/015)."""
 
 _OUTLIER: Final = 5
 """A window that took so many times as long as most of its part, a tick, was interrupted by something else."""

@@ -192,7 +192,7 @@ def run_session(given: argparse.Namespace, session: Session, **callbacks: Callab
     with claim(given, f"{session.experiment.id}-attached") as folder:
         try:
             result = session.run(folder, given.settings, Callbacks(progress=_LiveLine(given), **callbacks))
-        except OSError:  # a full disk: what passed is said all the same
+        except OSError:  # a full disk, for example: the verdict is printed all the same
             if session.verdict:
                 print(session.verdict)
             raise

@@ -57,3 +57,23 @@ def test_what_a_board_cannot_do_is_named() -> None:
     # A board in software has stepped time alone
     with pytest.raises(BoardError, match="the board's time does not run freely"):
         free.start(pace_of(75_000_000))
+
+
+def test_vlans_do_not_share_an_identifier_or_a_vc() -> None:
+    plan = Plan((Shape.of("nic", vcs=16), Shape.of("nic", vcs=16)), (16, 16), tx_words=1024, rx_words=1024, vlans=2)
+    free = FreeRunning(_board(plan))
+    free.vlan(1, 0, 10, tx=3, rx=4)
+    for window, number, vid, tx, rx, message in (
+        (1, 1, 11, 16, 0, "has VCs 0 to 15, not 16 and 0"),
+        (1, 1, 11, 0, -1, "has VCs 0 to 15, not 0 and -1"),
+        (1, 1, 11, 3, 0, "VLAN 10 has VC 3 of window 1 already"),
+        (1, 1, 11, 0, 4, "VLAN 10 has VC 4 of window 1 already"),
+        (2, 0, 10, 0, 0, "VLAN 10 is at window 1 already"),
+    ):
+        with pytest.raises(BoardError, match=message):
+            free.vlan(window, number, vid, tx=tx, rx=rx)
+    free.vlan(2, 0, 11, tx=3, rx=4)  # VCs of another interface
+    free.vlan(1, 1, 12, tx=4, rx=3)  # those of the other direction
+    free.vlan(1, 0, 13, tx=3, rx=4)  # the same place once more
+    free.vlan(1, 0, 0, tx=0, rx=0)
+    free.vlan(2, 1, 13, tx=0, rx=0)
