@@ -123,7 +123,8 @@ class Core(wiring.Component):
         self._last_reset = Signal(reset_less=True, init=1)
         m.d[self._parts_domain] += self._last_reset.eq(resets > parts)
 
-        ticks = self._ticks = self._time(m, csr, csr_bus)
+        ticks = self._ticks = self._time(m, csr)
+        free = self._pace(m, csr, csr_bus)
 
         nodes = [shape.component(NARROW) for shape in plan.nodes]
         times = [self._near_time(m, k) for k in range(len(nodes))]
@@ -161,7 +162,7 @@ class Core(wiring.Component):
             m.d[self._parts_domain] += dues[k].eq(node.status.due)
         due = _first(m, [*dues, *(wire.due for wire in wires)], self._parts_domain)
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
-        csr.status("state", Cat(ticks.run.running, event, idle, ticks.free))
+        csr.status("state", Cat(ticks.run.running, event, idle, free))
         self._line(m, csr, hosts)
 
         words = plan.description
@@ -177,18 +178,24 @@ class Core(wiring.Component):
         self._bus(m, windows)
         return m
 
-    def _time(self, m, csr, csr_bus):
+    def _time(self, m, csr):
         """Make the generator of ticks and its registers; return it."""
-        ticks, free = Ticks(), Signal()
+        ticks = Ticks(paced=bool(self.plan.vlans))
         m.submodules.ticks = self._resettable(m, ticks)
         wiring.connect(m, wiring.flipped(self.run), ticks.run)
         m.d.comb += [
             ticks.clocks.eq(csr.register("clocks")),
             ticks.skips.eq(csr.register("skips")),
             ticks.halts.eq(csr.register("halts")),
-            ticks.pace.eq(csr.register("pace")),
-            ticks.free.eq(free),
         ]
+        return ticks
+
+    def _pace(self, m, csr, csr_bus):
+        """Make the registers of real time; return whether time runs freely. A board without VLANs has none."""
+        if not self.plan.vlans:
+            return Const(0, 1)
+        ticks, free = self._ticks, Signal()
+        m.d.comb += [ticks.pace.eq(csr.register("pace")), ticks.free.eq(free)]
         with csr.written("pace"):
             m.d.comb += ticks.restart.eq(1)
         # The host ports leave their interfaces to Ethernet from the first free-running time on, up to a reset
@@ -199,7 +206,7 @@ class Core(wiring.Component):
             m.d.sync += [free.eq(0), self._carries.eq(0)]
         for name, value in (("lag", "now"), ("greatest_lag", "most"), ("late_ticks", "late")):
             csr.status(name, getattr(ticks.lag, value))
-        return ticks
+        return free
 
     def _line(self, m, csr, hosts):
         """Join the host ports with the Ethernet line, if they have VLANs."""

@@ -1,7 +1,7 @@
 """A board's time: stepped up to the tick that is asked for, or paced by a clock. Idle ticks are skipped.
 
 Stepped time has no relation to real time. Paced time follows it and is never ahead. :class:`RealTime` counts the ticks
-of real time, and :class:`Ticks` decides when a tick begins.
+of real time, and :class:`Ticks` decides when a tick begins. A board whose plan has no VLANs has stepped time alone.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -113,12 +113,17 @@ class Ticks(wiring.Component):
     ``following`` may be ahead of real time where the network is idle: it is the due tick for which the board waits.
     When something happens before, ``following`` goes back to the next tick of real time.
 
+    Parameters
+    ----------
+    paced : bool
+        Time may have a pace; without it there is neither :class:`RealTime` nor free-running time.
+
     Members
     -------
     run : In(RunSignature)
         While ``free`` is high, a run ends at once and is ``stopped``.
     free : In(1)
-        Time goes on without a run.
+        Time goes on without a run; with ``paced`` alone, as the next three.
     pace, restart : In(32), In(1)
         As for :class:`RealTime`; pace 0 is stepped time.
     lag : Out(LagSignature)
@@ -135,41 +140,31 @@ class Ticks(wiring.Component):
         A memory is not ready for the next tick. Valid within the tick; the settling time starts anew after it.
     """
 
-    run: In(RunSignature())
-    free: In(1)
-    pace: In(PACE_BITS)
-    restart: In(1)
-    lag: Out(LagSignature())
-    time: Out(TimeSignature())
-    following: Out(TIME_BITS)
-    clocks: In(8)
-    skips: In(1)
-    halts: In(1)
-    event: In(1)
-    idle: In(1)
-    due: In(TIME_BITS)
-    holds: In(1)
+    def __init__(self, *, paced):
+        self._paced = paced
+        pace = {"free": In(1), "pace": In(PACE_BITS), "restart": In(1), "lag": Out(LagSignature())}
+        super().__init__(
+            {
+                "run": In(RunSignature()),
+                **(pace if paced else {}),
+                "time": Out(TimeSignature()),
+                "following": Out(TIME_BITS),
+                "clocks": In(8),
+                "skips": In(1),
+                "halts": In(1),
+                "event": In(1),
+                "idle": In(1),
+                "due": In(TIME_BITS),
+                "holds": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         following, until, running = self.following, Signal(TIME_BITS), self.run.running
-        left, settling, was_free = Signal(8), Signal(range(SETTLED + 1)), Signal()
+        left, settling = Signal(8), Signal(range(SETTLED + 1))
         free, ready, tick = Signal(), Signal(), Signal()
-        m.d.sync += was_free.eq(self.free)
-        m.d.comb += [
-            free.eq(self.free & was_free & (self.pace != 0)),
-            ready.eq((left == 0) & (settling == 0)),
-            self.run.following.eq(following),
-        ]
-        m.submodules.real = real = RealTime()
-        m.d.comb += [
-            real.pace.eq(self.pace),
-            real.restart.eq(self.restart),
-            real.going.eq((running | free) & ready),
-            real.following.eq(following),
-            real.begins.eq(tick),
-        ]
-        wiring.connect(m, real.lag, wiring.flipped(self.lag))
+        m.d.comb += [ready.eq((left == 0) & (settling == 0)), self.run.following.eq(following)]
         # Each is there two clocks after what it is made of
         past, ahead, never, beyond = Signal(), Signal(TIME_BITS), Signal(), Signal()
         may_skip, ends, stop = Signal(), Signal(), Signal()
@@ -183,14 +178,27 @@ class Ticks(wiring.Component):
             self.time.tick.eq(0),
         ]
         # With a pace: the time of the next tick has not come; nor that of the one before; it is not to be waited for
-        early, waits, back = Signal(), Signal(), Signal()
-        distance = Signal(TIME_BITS)
-        m.d.comb += distance.eq(following - real.now)
-        m.d.sync += [
-            early.eq((self.pace != 0) & (~real.runs | (~distance[-1] & (distance != 0)))),
-            waits.eq(real.runs & ~distance[-1] & (distance > 1)),
-            back.eq(~self.idle | (~never & ahead[-1]) | (running & ends) | ~(running | free)),
-        ]
+        early, waits, back, now = Signal(), Signal(), Signal(), Signal(TIME_BITS)
+        if self._paced:
+            m.submodules.real = real = RealTime()
+            was_free, distance = Signal(), Signal(TIME_BITS)
+            wiring.connect(m, real.lag, wiring.flipped(self.lag))
+            m.d.comb += [
+                free.eq(self.free & was_free & (self.pace != 0)),
+                real.pace.eq(self.pace),
+                real.restart.eq(self.restart),
+                real.going.eq((running | free) & ready),
+                real.following.eq(following),
+                real.begins.eq(tick),
+                now.eq(real.now),
+                distance.eq(following - now),
+            ]
+            m.d.sync += [
+                was_free.eq(self.free),
+                early.eq((self.pace != 0) & (~real.runs | (~distance[-1] & (distance != 0)))),
+                waits.eq(real.runs & ~distance[-1] & (distance > 1)),
+                back.eq(~self.idle | (~never & ahead[-1]) | (running & ends) | ~(running | free)),
+            ]
         with m.If(left != 0):
             m.d.sync += left.eq(left - 1)
         with m.If(settling != 0):
@@ -201,12 +209,12 @@ class Ticks(wiring.Component):
             m.d.sync += stop.eq(1)
         with m.If(ready):
             with m.If(waits & back):
-                m.d.sync += [following.eq(real.now + 1), settling.eq(SETTLED)]
+                m.d.sync += [following.eq(now + 1), settling.eq(SETTLED)]
             with m.Elif(running & ((ends & ~waits) | (past & ~early))):
                 m.d.sync += [running.eq(0), self.run.stopped.eq(~past)]
             with m.Elif((running & ~past) | free):
                 with m.If(may_skip & ~waits):
-                    end = Mux(free, real.now + (1 << _FAR_BITS), until + 1)
+                    end = Mux(free, now + (1 << _FAR_BITS), until + 1)
                     m.d.sync += [
                         following.eq(Mux(never | (beyond & ~free), end, self.due)), settling.eq(SETTLED),
                     ]  # fmt: skip
@@ -218,6 +226,7 @@ class Ticks(wiring.Component):
                     ]  # fmt: skip
         with m.If(self.run.start):
             m.d.sync += [until.eq(self.run.until), running.eq(1), stop.eq(0), settling.eq(SETTLED)]
-        with m.If(self.free & ~was_free):
-            m.d.sync += settling.eq(SETTLED)
+        if self._paced:
+            with m.If(self.free & ~was_free):
+                m.d.sync += settling.eq(SETTLED)
         return m

@@ -131,8 +131,9 @@ class Board:
     def _reset(self) -> None:
         for name in ("patch", "wire"):  # no reset clears these
             self.write(self.csr.map[name].addr, [0] * self.plan.faces)
-        self.csr.free = 0
-        self.csr.pace = 0
+        if self.plan.vlans:
+            self.csr.free = 0
+            self.csr.pace = 0
         self.csr.reset = 1
         for _ in range(_SETTLES):
             if self.csr.state.idle:

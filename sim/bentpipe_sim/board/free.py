@@ -70,7 +70,7 @@ class FreeRunning:
 
     def __init__(self, board: Board) -> None:
         if not board.plan.vlans:
-            raise BoardError("the board carries no Ethernet frames: build it with --vlans")
+            raise BoardError("the board has no VLANs, and so no pace of real time: build it with --vlans")
         self.board = board
         registers = host_port_registers(board.plan)
         self._ports = {

@@ -187,7 +187,13 @@ def board_registers(plan: Plan) -> RegisterMap:
         count=words,
         reset=None,
     )
-    registers = (*_TIME, *_paths(max(1, faces)), *(_FRAMES if plan.vlans else ()), description)
+    registers = (
+        *_TIME,
+        *(_PACE if plan.vlans else ()),
+        *_paths(max(1, faces)),
+        *(_FRAMES if plan.vlans else ()),
+        description,
+    )
     return RegisterMap("board", "BPBD", 3, {"faces": faces, "description": words}, registers)
 
 
@@ -211,7 +217,7 @@ _TIME: Final = (
             Field("running", 0, text="a run is in progress"),
             Field("event", 1, text="a host port has a record of a PDU that ended"),
             Field("idle", 2, text="no node works before its due tick"),
-            Field("free", 3, text="time runs freely, without a run"),
+            Field("free", 3, text="time runs freely, without a run; 0 on a board without VLANs"),
         ),
     ),
     Register("clocks", 0x0002, "clocks of a tick, 40 and more", width=8, reset=40, unit="clocks"),
@@ -219,6 +225,8 @@ _TIME: Final = (
     Register("halts", 0x0004, "1: a run stops at each event", width=1, reset=1),
     Register("scratch", 0x0006, "value for tests of the line"),
     Register("dropped", 0x0005, "frames damaged, or without a place", "ro", width=16, reset=None),
+)
+_PACE: Final = (
     Register(
         "pace", 0x0008, "ticks of real time a clock, 32 fraction bits; 0: stepped time", unit="2^-32 ticks a clock"
     ),

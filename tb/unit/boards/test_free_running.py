@@ -12,7 +12,14 @@ from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.free import FreeRunning, pace_of
 from bentpipe_sim.board.model import ModelPipe
-from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, Plan, host_port_registers
+from bentpipe_sim.board.windows import (
+    FRAME_COUNTERS,
+    HOST_PORT,
+    WINDOW_BITS,
+    Plan,
+    board_registers,
+    host_port_registers,
+)
 from bentpipe_sim.build import Shape
 
 PLAN = Plan((Shape.of("link"), Shape.of("nic", vcs=16)), (16, 16), tx_words=1024, rx_words=1024, vlans=2)
@@ -44,7 +51,7 @@ def test_a_vlan_is_in_the_registers_of_its_interface() -> None:
 
 
 def test_what_a_board_cannot_do_is_named() -> None:
-    with pytest.raises(BoardError, match="carries no Ethernet frames: build it with --vlans"):
+    with pytest.raises(BoardError, match="has no VLANs, and so no pace of real time: build it with --vlans"):
         FreeRunning(_board(replace(PLAN, vlans=0)))
     free = FreeRunning(_board(PLAN))
     for window, number in ((1, 0), (2, 2), (2, -1)):
@@ -57,6 +64,17 @@ def test_what_a_board_cannot_do_is_named() -> None:
     # A board in software has stepped time alone
     with pytest.raises(BoardError, match="the board's time does not run freely"):
         free.start(pace_of(75_000_000))
+
+
+def test_a_board_without_vlans_has_no_registers_of_real_time() -> None:
+    names = {"pace", "free", "lag", "greatest_lag", "late_ticks"}
+    paced, stepped = (board_registers(plan) for plan in (PLAN, replace(PLAN, vlans=0)))
+    assert names == set(paced.by_name) - set(stepped.by_name) - set(FRAME_COUNTERS)
+    assert all(paced[name].addr == register.addr for name, register in stepped.by_name.items() if name != "description")
+    board = _board(replace(PLAN, vlans=0))
+    assert not board.csr.state.free
+    with pytest.raises(AttributeError, match="board has no register 'pace'"):
+        board.csr.pace = 1
 
 
 def test_vlans_do_not_share_an_identifier_or_a_vc() -> None:

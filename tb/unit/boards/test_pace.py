@@ -48,17 +48,18 @@ class _Bench:
     """The generator of ticks, and a network: a PDU waits for the next tick, which makes work in ``bursts`` of later
     ones."""
 
-    def __init__(self, pace: int, bursts: tuple[int, ...] = (1, 2, 3, 7, 30)) -> None:
-        self.node = Compiled(library(Ticks()))
+    def __init__(self, pace: int | None, bursts: tuple[int, ...] = (1, 2, 3, 7, 30)) -> None:
+        self.node = Compiled(library(Ticks(paced=pace is not None)))
         self.ports = self.node.ports
-        self.pace, self.bursts = pace, bursts
+        self.pace, self.bursts = pace or 0, bursts
         self.dues: list[int] = []
         self.ticks: list[tuple[int, int]] = []
         self.clocks = 0
         self.model: _Model | None = None
         for name, value in (("clocks", FASTEST), ("skips", 1), ("halts", 1), ("idle", 1), ("due", NEVER)):
             self.set(name, value)
-        self.set("pace", pace)
+        if pace is not None:
+            self.set("pace", pace)
 
     def set(self, name: str, value: int) -> None:
         self.ports[name].set(value)
@@ -199,8 +200,8 @@ def test_real_time_goes_on_while_the_board_is_stopped() -> None:
     assert model.lags[-1] == 0
 
 
-@pytest.mark.parametrize("pace", [0, _pace(100.0)], ids=["stepped", "paced"])
-def test_a_run_ends_after_its_last_tick(pace: int) -> None:
+@pytest.mark.parametrize("pace", [None, 0, _pace(100.0)], ids=["unpaced", "stepped", "paced"])
+def test_a_run_ends_after_its_last_tick(pace: int | None) -> None:
     bench = _Bench(pace, bursts=(3, 50))
     for until in (20, 21, 90):
         bench.set("run_until", until)
@@ -215,11 +216,11 @@ def test_a_run_ends_after_its_last_tick(pace: int) -> None:
         assert bench.get("run_following") == until + 1 and not bench.get("run_stopped")
         assert bench.clocks - begun < 500 or pace
     assert bench.clocks > 90 * 100 or not pace
-    assert all(clock >= tick * pace / ONE for clock, tick in bench.ticks)
+    assert all(clock >= tick * bench.pace / ONE for clock, tick in bench.ticks)
 
 
-@pytest.mark.parametrize("pace", [0, _pace(100.0)], ids=["stepped", "paced"])
-def test_a_run_that_is_stopped_says_up_to_which_tick_time_has_passed(pace: int) -> None:
+@pytest.mark.parametrize("pace", [None, 0, _pace(100.0)], ids=["unpaced", "stepped", "paced"])
+def test_a_run_that_is_stopped_says_up_to_which_tick_time_has_passed(pace: int | None) -> None:
     bench = _Bench(pace, bursts=(3,))
     bench.set("run_until", 1000)
     bench.set("run_start", 1)
@@ -234,9 +235,10 @@ def test_a_run_that_is_stopped_says_up_to_which_tick_time_has_passed(pace: int) 
     assert bench.get("run_following") in (range(20, 23) if pace else range(1))
 
 
-def test_stepped_time_takes_as_many_clocks_as_ever() -> None:
+@pytest.mark.parametrize("pace", [None, 0], ids=["unpaced", "stepped"])
+def test_stepped_time_takes_as_many_clocks_as_ever(pace: int | None) -> None:
     """A decision each 40 clocks: a tick, or a skip of any length; the last one ends the run."""
-    bench = _Bench(0, bursts=(1, 2, 3, 7, 30))
+    bench = _Bench(pace, bursts=(1, 2, 3, 7, 30))
     bench.set("run_until", 100)
     bench.set("run_start", 1)
     bench.wake()
