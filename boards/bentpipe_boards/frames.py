@@ -369,15 +369,12 @@ class LineSender(wiring.Component):
         with m.If(~inside):
             following = _next_of(m, which, valid)
             m.d.sync += [inside.eq(valid.any()), which.eq(following)]
-        # Without a memory here the slowest path leads from the MAC through LiteEth's protocols to the board's datagrams
-        m.submodules.leaving = leaving = SyncFIFOBuffered(width=_WORD_BITS, depth=_LEAVING)
-        m.d.comb += [_word(self.o).eq(leaving.r_data), self.o.valid.eq(leaving.r_rdy), leaving.r_en.eq(self.o.ready)]
         for k, each in enumerate(self.i):
             with m.If(inside & (which == k)):
                 m.d.comb += [
-                    leaving.w_data.eq(_word(each)),
-                    leaving.w_en.eq(each.valid),
-                    each.ready.eq(leaving.w_rdy),
+                    _word(self.o).eq(_word(each)),
+                    self.o.valid.eq(each.valid),
+                    each.ready.eq(self.o.ready),
                 ]
                 with m.If(each.valid & each.ready & each.last):
                     m.d.sync += inside.eq(0)

@@ -13,7 +13,7 @@ from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.free import FreeRunning
 from bentpipe_sim.board.lockstep import LockstepNetwork
-from boards.rgmii import FastLine, UdpPipe, on_wire
+from boards.rgmii import SHOWN_HZ, FastLine, UdpPipe, on_wire
 
 __all__ = ["BOARD_HZ", "DELAY_PS", "PLAN", "VIDS", "FreeBoard"]
 
@@ -35,10 +35,14 @@ class FreeBoard:
         Of the interface; OC-3c without it.
     delay_ps : int
         Of the link.
+    ethernet_hz : int
+        As for :class:`boards.rgmii.FastLine`.
     """
 
-    def __init__(self, library: Path, line: NicLine | None = None, delay_ps: int = DELAY_PS) -> None:
-        self.line = FastLine(library)
+    def __init__(
+        self, library: Path, line: NicLine | None = None, delay_ps: int = DELAY_PS, ethernet_hz: int = SHOWN_HZ
+    ) -> None:
+        self.line = FastLine(library, ethernet_hz)
         self.network = network = LockstepNetwork(lambda _plan: Board(Client(UdpPipe(self.line))))
         nic, link = network.add_nic("nic", line=line), network.add_link("link", LinkSettings(delay_ps=delay_ps))
         network.connect(nic, link)

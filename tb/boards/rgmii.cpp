@@ -1,10 +1,12 @@
 // A board's top at its RGMII pins: whole frames in and out, with preamble and FCS. The clock of the line and that of the
-// board are 125 to 75.
+// board are 125 to 75; that of LiteEth's core is given.
 #include <cstring>
 #include <deque>
 #include <string>
 
 namespace {
+
+constexpr uint32_t LINE_HZ = 125000000;
 
 struct Line {
     Vtop top;
@@ -12,6 +14,7 @@ struct Line {
     std::string came;
     size_t at = 0;
     int gap = 0, phase = 0;
+    uint32_t ethernet_hz = 0, ethernet_phase = 0;
     uint64_t clocks = 0;  // of the board
     bool torn = false;  // TX_CTL differed between the two edges of a clock
 
@@ -22,7 +25,14 @@ struct Line {
         top.rx_clk = high;
         top.eval();
     }
-    void edge() {
+    void edges() {
+        if ((ethernet_phase += ethernet_hz) >= LINE_HZ) {
+            ethernet_phase -= LINE_HZ;
+            top.ethernet_clk = 0;
+            top.eval();
+            top.ethernet_clk = 1;
+            top.eval();
+        }
         if ((phase += 3) < 5) return;
         phase -= 5;
         top.clk = 0;
@@ -46,7 +56,7 @@ struct Line {
         const int octet = next();
         half(true, octet & 15, octet >= 0);
         const uint8_t low = top.tx_data, valid = top.tx_ctl;
-        edge();
+        edges();
         half(false, octet >> 4 & 15, octet >= 0);
         torn |= top.tx_ctl != valid;
         if (valid) {
@@ -61,11 +71,12 @@ struct Line {
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
-EXPORT Line* line_new() {
+EXPORT Line* line_new(uint32_t ethernet_hz) {
     Line* line = new Line;
+    line->ethernet_hz = ethernet_hz;
     line->top.pin_rx = 1;
     line->top.rst = 1;
-    for (int k = 0; k < 20; ++k) line->edge();
+    for (int k = 0; k < 20; ++k) line->edges();
     line->top.rst = 0;
     return line;
 }

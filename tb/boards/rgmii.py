@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal
 from amaranth.lib import wiring
+from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
 
 from benches.build import CXX_FLAGS, OPTIMIZED, OPTIONS, TOP, border
-from bentpipe_boards.fpga import ethernet as fpga_ethernet
 from bentpipe_boards.fpga.ecpix5 import BOARD
-from bentpipe_boards.fpga.ethernet import Ethernet, UdpCore, join_core, liteeth
+from bentpipe_boards.fpga.ethernet import DOMAIN, Ethernet, UdpCore, join_core, liteeth
 from bentpipe_boards.fpga.top import SerialTop
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_sim.board.windows import Plan
@@ -31,13 +30,18 @@ from bentpipe_sim.verilated import cxx_options, runtime, verilate
 from bentpipe_sim.verilog import verilog_of
 
 CLOCK_HZ = 75_000
-"""All time-outs are those of a board with a clock a thousand times slower, so that they come soon. The ratio of the two
-clocks is that of 125 to 75 MHz."""
+"""All time-outs are those of a board with a clock a thousand times slower, so that they come soon. The ratio of the
+line's clock and this one is that of 125 to 75 MHz."""
+ETHERNET_HZ = CLOCK_HZ // 2
+"""The clock of LiteEth's core for its time-outs."""
 BAUD = 15_000
 BOARD_IP, BOARD_MAC = "192.168.1.50", "10:e2:d5:00:00:00"
 HOST_IP, HOST_MAC = "192.168.1.7", "02:00:00:00:00:07"
 PORT, HOST_PORT = 10053, 40123
 SETTINGS = Ethernet(BOARD_IP)
+SHOWN_HZ = 37_490_000
+"""The clock of LiteEth's core at the pins, for a line of 125 MHz. It is not quite half of the board's clock, so that
+their edges come in all distances."""
 _FASTER = "-O2"
 
 
@@ -46,13 +50,17 @@ class Whole(wiring.Component):
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        pins = {"rx_clk": In(1), "rx_ctl": In(1), "rx_data": In(4), "tx_ctl": Out(1), "tx_data": Out(4)}
+        clocks = {"ethernet_clk": In(1), "rx_clk": In(1)}
+        pins = clocks | {"rx_ctl": In(1), "rx_data": In(4), "tx_ctl": Out(1), "tx_data": Out(4)}
         super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1), "phy_rst_n": Out(1), **pins})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.serial = serial = SerialTop(self.plan, CLOCK_HZ, BAUD, ethernet=True)
-        m.submodules.ethernet = ethernet = UdpCore(clock_hz=CLOCK_HZ, vlans=bool(self.plan.vlans))
+        m.domains += ClockDomain(DOMAIN)
+        m.d.comb += ClockSignal(DOMAIN).eq(self.ethernet_clk)
+        m.submodules.ethernet_reset = ResetSynchronizer(ResetSignal(), domain=DOMAIN)
+        m.submodules.ethernet = ethernet = UdpCore(clock_hz=ETHERNET_HZ, vlans=bool(self.plan.vlans))
         join_core(m, ethernet, serial)
         for name in ("rx_clk", "rx_ctl", "rx_data"):
             m.d.comb += getattr(ethernet, name).eq(getattr(self, name))
@@ -64,10 +72,8 @@ class Whole(wiring.Component):
 
 def built(plan: Plan, folder: Path, *, fast: bool = False) -> Path:
     """Build the library of a board; ``fast``: with the interface of :class:`FastLine`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fpga_ethernet, "_LEAST_HZ", 0)
-        assert BOARD.rgmii is not None
-        liteeth(SETTINGS, BOARD.rgmii, CLOCK_HZ, folder, vlans=bool(plan.vlans))
+    assert BOARD.rgmii is not None
+    liteeth(SETTINGS, BOARD.rgmii, ETHERNET_HZ, folder, vlans=bool(plan.vlans))
     whole = Whole(plan)
     (folder / "node.v").write_text(verilog_of(whole, TOP))
     sources = [folder / "node.v", folder / "ethernet.v", Path(__file__).with_name("ecp5_io.v")]
@@ -121,13 +127,16 @@ def checked(packet: Packet) -> Packet:
 
 
 class FastLine:
-    """The pins of a board by frames. Frames with a tag come apart from those of the board itself."""
+    """The pins of a board by frames. Frames with a tag come apart from those of the board itself.
 
-    def __init__(self, made: Path) -> None:
+    The clock of LiteEth's core is ``ethernet_hz``, for a line of 125 MHz.
+    """
+
+    def __init__(self, made: Path, ethernet_hz: int = SHOWN_HZ) -> None:
         library = ctypes.CDLL(str(made))
         library.line_new.restype = ctypes.c_void_p
         library.line_clocks.restype = ctypes.c_uint64
-        self._library, self._line = library, ctypes.c_void_p(library.line_new())
+        self._library, self._line = library, ctypes.c_void_p(library.line_new(ethernet_hz))
         self._octets = ctypes.create_string_buffer(1 << 16)
         self.frames: list[bytes] = []
         self.tagged: deque[bytes] = deque()

@@ -1,8 +1,8 @@
 """ECPIX-5's way over Ethernet, from RGMII pins to the registers of a board: LiteEth's core as it is built, and scapy as
 the other end.
 
-All times are those of a board with a clock a thousand times slower, so that time-outs come soon; the ratio of the two
-clocks is that of 125 to 75 MHz.
+All times are those of a board with a clock a thousand times slower, so that time-outs come soon; the ratio of the
+line's clock and the board's is that of 125 to 75 MHz.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from boards.rgmii import (
     HOST_MAC,
     HOST_PORT,
     PORT,
+    SHOWN_HZ,
     UdpPipe,
     arp_reply,
     built,
@@ -57,7 +58,7 @@ class _Line:
         self.node = Compiled(made)
         self.ports = self.node.ports
         self.clocks = 0
-        self._phase = 0.0
+        self._phase = self._ethernet_phase = 0.0
         self.outgoing: deque[bytes] = deque()
         self.spoil_next = False
         self.frames: list[bytes] = []
@@ -71,13 +72,19 @@ class _Line:
         self.ports["pin_rx"].set(1)
         for is_reset in (1, 1, 1, 0):  # once more, with a silent serial line
             self.ports["rst"].set(is_reset)
-            self.node.settle()
-            self.node.edge()
+            self._edges()
+            self._edges()
         for _ in range(int(CLOCK_HZ * 0.02 / 75 * 125) + 2000):  # the PHY's reset, and the start of all
             self.clock()
         assert self.ports["phy_rst_n"].get()
 
-    def _edge_of_sys(self) -> None:
+    def _edges(self) -> None:
+        self._ethernet_phase += SHOWN_HZ / 125e6
+        if self._ethernet_phase >= 1:
+            self._ethernet_phase -= 1
+            for level in (0, 1):
+                self.ports["ethernet_clk"].set(level)
+                self.node.settle()
         self._phase += 75 / 125
         if self._phase >= 1:
             self._phase -= 1
@@ -105,7 +112,7 @@ class _Line:
         ports["rx_clk"].set(1)
         self.node.settle()
         low, valid = ports["tx_data"].get(), ports["tx_ctl"].get()
-        self._edge_of_sys()
+        self._edges()
         ports["rx_data"].set((octet or 0) >> 4)
         self.node.settle()
         ports["rx_clk"].set(0)

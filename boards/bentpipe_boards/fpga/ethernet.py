@@ -1,4 +1,8 @@
-"""Ethernet of a board: LiteEth's core behind its PHY. LiteEth writes the core as Verilog when a bitstream is built."""
+"""Ethernet of a board: LiteEth's core behind its PHY. LiteEth writes the core as Verilog when a bitstream is built.
+
+The core has a clock of its own, :data:`DOMAIN`. It is slower than the board's, as the line needs no more and the paths
+within LiteEth are long. :class:`UdpCore` has a :class:`~bentpipe_boards.crossing.Crossing` for each stream.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,28 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import io, wiring
 from amaranth.lib.wiring import In, Out
 
+from bentpipe_boards.crossing import Crossing
 from bentpipe_boards.datagrams import DatagramSignature
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.manifest import LINE_MHZ
+from bentpipe_boards.fpga.pll import Dividers
 from bentpipe_boards.frames import MacSignature
 from bentpipe_sim.board.pipe import UDP_PORT
 from bentpipe_sim.errors import ToolError
 
-__all__ = ["DEFAULT_IP", "FRAME_PORTS", "RX_CLOCK", "Ethernet", "Rgmii", "UdpCore", "join_core", "join_pins", "liteeth"]
+__all__ = [
+    "DEFAULT_IP", "DOMAIN", "FRAME_PORTS", "Ethernet", "Rgmii", "UdpCore", "core_by", "core_hz",
+    "join_core", "join_pins", "liteeth",
+]  # fmt: skip
 
 DEFAULT_IP: Final = "192.168.1.50"
+DOMAIN: Final = "ethernet"
+"""The clock domain of LiteEth's core."""
 _LEAST_HZ: Final = 35_000_000
 """A word of 32 bits a clock is more than the line's 31.25 million words a second, so that a frame has no gap."""
-RX_CLOCK: Final = "eth_rx_clk"
-"""The clock of the line in LiteEth's core."""
+_CORE_HZ: Final = 37_500_000
+"""The clock of LiteEth's core, at least. It is a fifth more than the line needs: the frames' gaps within LiteEth, and
+those of the crossings, are a few words each."""
 FRAME_PORTS: Final = {"line_in": True, "line_out": False, "own_in": False, "own_out": True}
 """Streams of frames between LiteEth's MAC and its protocols; true: they leave the core."""
 _RESET_S: Final = 0.02
@@ -107,20 +119,35 @@ class Rgmii:
     tx_delay_s: float
 
 
-def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path, *, vlans: bool = False) -> str:
-    """Return LiteEth's core as Verilog: the module ``bentpipe_ethernet``. It is written into the folder first.
-
-    With ``vlans`` the frames between the MAC and the protocols above it are ports of the core.
+def core_by(by: Dividers, clock_hz: int) -> int:
+    """Return the divider of the PLL for LiteEth's core, if the board's clock is ``clock_hz``.
 
     Raises
     ------
     FpgaError
-        The core's clock is too slow for it.
-    ToolError
-        LiteEth is not there, or fails.
+        The board's clock is too slow for the line.
     """
     if clock_hz < _LEAST_HZ:
         raise FpgaError(f"Ethernet needs a clock of {_LEAST_HZ / 1e6:g} MHz or more, not {clock_hz / 1e6:g}")
+    return by.other_by(clock_hz, _CORE_HZ)
+
+
+def core_hz(by: Dividers, clock_hz: int) -> int:
+    """Return the clock that LiteEth's core then has, in whole Hz; errors as for :func:`core_by`."""
+    return clock_hz * by.output_by // core_by(by, clock_hz)
+
+
+def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path, *, vlans: bool = False) -> str:
+    """Return LiteEth's core as Verilog: the module ``bentpipe_ethernet``. It is written into the folder first.
+
+    Its clock is ``clock_hz``. With ``vlans`` the frames between the MAC and the protocols above it are ports of the
+    core.
+
+    Raises
+    ------
+    ToolError
+        LiteEth is not there, or fails.
+    """
     file = folder.resolve() / "ethernet.v"
     settings = {
         "clock_hz": clock_hz, "ip": ethernet.ip, "mac": ethernet.mac, "port": ethernet.port,
@@ -139,9 +166,12 @@ def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path, *, vl
 class UdpCore(wiring.Component):
     """LiteEth's core: ARP, ICMP echo, and UDP on one port, behind RGMII.
 
+    The core is in the clock domain :data:`DOMAIN`, and the streams are in ``sync``.
+
     Parameters
     ----------
     clock_hz : int
+        Of :data:`DOMAIN`.
     reset_s : float
         Time for which the PHY is held in reset.
     vlans : bool
@@ -181,11 +211,11 @@ class UdpCore(wiring.Component):
         # LiteEth holds the PHY in reset while it is itself, and for 256 clocks more
         waited, reset = Signal(range(self._reset_clocks + 1)), Signal(init=1)
         with m.If(waited != self._reset_clocks):
-            m.d.sync += waited.eq(waited + 1)
+            m.d[DOMAIN] += waited.eq(waited + 1)
         with m.Else():
-            m.d.sync += reset.eq(0)
+            m.d[DOMAIN] += reset.eq(0)
         ports = {
-            "i_clk": ClockSignal(), "i_rst": reset, "o_rgmii_rst_n": self.phy_rst_n,
+            "i_clk": ClockSignal(DOMAIN), "i_rst": reset, "o_rgmii_rst_n": self.phy_rst_n,
             "i_rgmii_clocks_rx": self.rx_clk, "o_rgmii_clocks_tx": self.tx_clk,
             "i_rgmii_rx_ctl": self.rx_ctl, "i_rgmii_rx_data": self.rx_data,
             "o_rgmii_tx_ctl": self.tx_ctl, "o_rgmii_tx_data": self.tx_data,
@@ -194,9 +224,13 @@ class UdpCore(wiring.Component):
         if self._vlans:
             streams |= {name: (leaves, MacSignature()) for name, leaves in FRAME_PORTS.items()}
         for stream, (leaves, signature) in streams.items():
+            domains = (DOMAIN, "sync") if leaves else ("sync", DOMAIN)
+            m.submodules[stream] = crossing = Crossing(signature, i_domain=domains[0], o_domain=domains[1])
+            outer, inner = (crossing.o, crossing.i) if leaves else (crossing.i, crossing.o)
+            wiring.connect(m, wiring.flipped(getattr(self, stream)), outer)
             for name in signature.members:
                 way = "o" if leaves ^ (name == "ready") else "i"
-                ports[f"{way}_{stream}_{name}"] = getattr(getattr(self, stream), name)
+                ports[f"{way}_{stream}_{name}"] = getattr(inner, name)
         m.submodules.core = Instance("bentpipe_ethernet", **ports)
         return m
 

@@ -53,6 +53,11 @@ class Manifest:
         Addresses of the board; "" without Ethernet.
     line_mhz : float or None
         The highest clock of the Ethernet line by the same analysis; it has to be 125.
+    ethernet_clock_mhz, ethernet_mhz : float or None
+        The clock of LiteEth's core; the highest one by the same analysis.
+    crossing_ns : list of float
+        Delay of the slowest path between two clocks, and its limit, the period of the faster clock. Empty: there is no
+        such path.
     format : int
     """
 
@@ -69,12 +74,21 @@ class Manifest:
     steps: dict[str, dict[str, float]] = field(default_factory=dict)
     ethernet: str = ""
     line_mhz: float | None = None
+    ethernet_clock_mhz: float | None = None
+    ethernet_mhz: float | None = None
+    crossing_ns: list[float] = field(default_factory=list)
     format: int = FORMAT
 
     @property
     def is_met(self) -> bool:
-        """Return whether the bitstream is as fast as its clock."""
-        return self.achieved_mhz >= self.clock_mhz and (self.line_mhz is None or self.line_mhz >= LINE_MHZ)
+        """Return whether the bitstream is as fast as each of its clocks, and between them."""
+        wanted = [
+            (self.achieved_mhz, self.clock_mhz),
+            (self.ethernet_mhz, self.ethernet_clock_mhz),
+            (self.line_mhz, LINE_MHZ),
+        ]
+        fast = all(achieved >= clock for achieved, clock in wanted if achieved is not None and clock is not None)
+        return fast and (not self.crossing_ns or self.crossing_ns[0] < self.crossing_ns[1])
 
     def write(self, path: Path) -> None:
         """Write the manifest."""

@@ -29,6 +29,11 @@ class Dividers:
     feedback_by: int
     output_by: int
 
+    def other_by(self, output_hz: int, least_hz: int) -> int:
+        """Return the divider of the slowest further output that has at least this frequency, if the first output has
+        ``output_hz``."""
+        return output_hz * self.output_by // least_hz
+
 
 def dividers(reference_hz: int, output_hz: int) -> Dividers:
     """Return the dividers that give this frequency exactly, with the fastest phase detector.
@@ -59,6 +64,8 @@ class Pll(wiring.Component):
     Parameters
     ----------
     by : Dividers
+    other_by : int
+        Divider of the further output; 0: there is none.
 
     Members
     -------
@@ -66,15 +73,18 @@ class Pll(wiring.Component):
     output, locked : Out(1)
     early : Out(1)
         The same clock, :data:`EARLY` of its period earlier.
+    other : Out(1)
+        The further output.
     """
 
     reference: In(1)
     output: Out(1)
     early: Out(1)
+    other: Out(1)
     locked: Out(1)
 
-    def __init__(self, by: Dividers):
-        self.by = by
+    def __init__(self, by: Dividers, other_by: int = 0):
+        self.by, self.other_by = by, other_by
         super().__init__()
 
     def elaborate(self, platform):
@@ -82,6 +92,12 @@ class Pll(wiring.Component):
         clock, early = Signal(), Signal()
         m.d.comb += [self.output.eq(clock), self.early.eq(early)]
         periods, eighths = _phase(self.by.output_by)
+        further = {}
+        if self.other_by:
+            further = {
+                "p_CLKOS2_ENABLE": "ENABLED", "p_CLKOS2_DIV": self.other_by, "p_CLKOS2_CPHASE": self.other_by - 1,
+                "p_CLKOS2_FPHASE": 0, "o_CLKOS2": self.other,
+            }  # fmt: skip
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_ICP_CURRENT="12", a_LPF_RESISTOR="8", a_MFG_ENABLE_FILTEROPAMP="1", a_MFG_GMCREF_SEL="2",
@@ -94,6 +110,6 @@ class Pll(wiring.Component):
             p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=self.by.output_by, p_CLKOS_CPHASE=periods, p_CLKOS_FPHASE=eighths,
             i_RST=0, i_STDBY=0, i_CLKI=self.reference, i_CLKFB=clock, o_CLKOP=clock, o_CLKOS=early,
             i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=1, i_PHASESTEP=1, i_PHASELOADREG=1, i_PLLWAKESYNC=0,
-            i_ENCLKOP=0, o_LOCK=self.locked,
+            i_ENCLKOP=0, o_LOCK=self.locked, **further,
         )  # fmt: skip
         return m

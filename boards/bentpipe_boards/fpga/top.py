@@ -17,7 +17,7 @@ from bentpipe_boards.core import line_members
 from bentpipe_boards.datagrams import Datagrams, DatagramSignature, Lines
 from bentpipe_boards.fpga.board import PIN_CLOCKS, Board
 from bentpipe_boards.fpga.errors import FpgaError
-from bentpipe_boards.fpga.ethernet import UdpCore, join_core, join_pins
+from bentpipe_boards.fpga.ethernet import DOMAIN, UdpCore, core_by, core_hz, join_core, join_pins
 from bentpipe_boards.fpga.pll import Pll, dividers
 from bentpipe_boards.sdram import SdramSignature, SdramTimes
 from bentpipe_boards.top import OctetTop
@@ -201,11 +201,12 @@ class FpgaTop(Elaboratable):
         self._ethernet = ethernet
         self.board, self.plan, self.clock_hz = board, plan, clock_hz
         self.dividers = dividers(board.reference_hz, clock_hz)
+        self._core_by = core_by(self.dividers, clock_hz) if ethernet else 0
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
-        m.submodules.pll = pll = Pll(self.dividers)
+        m.submodules.pll = pll = Pll(self.dividers, self._core_by)
         m.domains.sync = ClockDomain()
         m.domains.parts = ClockDomain(reset_less=True)
         m.d.comb += [
@@ -228,7 +229,11 @@ class FpgaTop(Elaboratable):
         if self.board.sdram is not None and self.plan.sdram:
             self.board.sdram(m, platform, serial.chip)
         if self.board.rgmii is not None and self._ethernet:
-            m.submodules.ethernet = ethernet = UdpCore(clock_hz=self.clock_hz, vlans=bool(self.plan.vlans))
+            m.domains += ClockDomain(DOMAIN)
+            m.d.comb += ClockSignal(DOMAIN).eq(pll.other)
+            m.submodules.ethernet_reset = ResetSynchronizer(~pll.locked, domain=DOMAIN)
+            clock_hz = core_hz(self.dividers, self.clock_hz)
+            m.submodules.ethernet = ethernet = UdpCore(clock_hz=clock_hz, vlans=bool(self.plan.vlans))
             join_core(m, ethernet, serial)
             join_pins(m, platform, self.board.rgmii, ethernet)
         self.board.connect(m, platform, serial.status)

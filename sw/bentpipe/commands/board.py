@@ -287,8 +287,13 @@ def _with_vlans(plan: Plan, vlans: int, board: Board, ethernet: Ethernet | None)
 def _clock(manifest: Manifest) -> str:
     verdict = "met" if manifest.is_met else "NOT met, so this bitstream is not flashed"
     achieved = f"{manifest.achieved_mhz:g} MHz"
+    if manifest.ethernet_mhz is not None:
+        achieved += f"; LiteEth: {manifest.ethernet_mhz:g} of {manifest.ethernet_clock_mhz:g} MHz"
     if manifest.line_mhz is not None:
-        achieved += f"; Ethernet: {manifest.line_mhz:g} of 125 MHz"
+        achieved += f"; Ethernet line: {manifest.line_mhz:g} of 125 MHz"
+    if manifest.crossing_ns:
+        slowest, limit = manifest.crossing_ns
+        achieved += f"; between clocks: {slowest:g} of {limit:g} ns"
     return f"{manifest.clock_mhz:g} MHz {verdict} ({achieved})"
 
 

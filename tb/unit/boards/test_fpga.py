@@ -46,6 +46,7 @@ def test_the_pll_makes_a_clock_exactly_and_within_its_limits(mhz):
     assert 25 / by.reference_by * by.feedback_by == mhz
     assert 25 / by.reference_by >= 8
     assert 400 <= mhz * by.output_by <= 800
+    assert 37.5 <= ethernet.core_hz(by, int(mhz * 1e6)) / 1e6 < 42, "LiteEth's clock, of the same PLL"
 
 
 @pytest.mark.parametrize("hz", [0, 77_760_000, 900_000_000])
@@ -61,7 +62,7 @@ def test_a_top_has_its_boards_pins_and_clock(board):
     lights = {"ulx3s-85f": ("led_0__io", "led_4__io"), "ecpix5-85f": ("rgb_led_0__g__io", "rgb_led_3__b__io")}
     for pin in ("uart_0__rx__io", "uart_0__tx__io", *lights[board.name]):
         assert f'LOCATE COMP "{pin}"' in constraints
-    assert "EHXPLLL" in rtlil
+    assert "EHXPLLL" in rtlil and "CLKOS2" not in rtlil
     assert "eth_rgmii" not in constraints and "bentpipe_ethernet" not in rtlil
     assert board.plan in PLANS
 
@@ -98,6 +99,7 @@ def test_ethernet_has_its_pins_and_its_clock():
         assert f'LOCATE COMP "eth_rgmii_0__{pin}" SITE "{site}"' in constraints
     assert 'FREQUENCY PORT "eth_rgmii_0__rx_clk__io" 125000000.0 HZ' in constraints
     assert r"cell \bentpipe_ethernet" in rtlil
+    assert r"parameter \CLKOS2_DIV 16" in rtlil and r"connect \CLKOS2" in rtlil, "37.5 of 600 MHz"
     carrying = replace(PLANS["line"], vlans=1)
     rtlil, _ = Builder(ECPIX5, carrying, ECPIX5.clock_hz, Path(), ethernet=Ethernet("10.0.0.7"))._elaborate()
     assert r"connect \line_in_valid" in rtlil
@@ -144,23 +146,53 @@ def test_a_failure_of_liteeth_is_reported(tmp_path, monkeypatch):
         ethernet.liteeth(Ethernet("10.0.0.7"), ECPIX5.rgmii, 75_000_000, tmp_path)
 
 
-@pytest.mark.parametrize("line_mhz", [130.0, 124.9])
-def test_a_bitstream_has_to_meet_the_clock_of_the_line_too(tmp_path, tools, monkeypatch, capsys, line_mhz):
+@pytest.fixture
+def with_ethernet(tmp_path, tools, monkeypatch) -> list[str]:
+    """A command that builds a bitstream with Ethernet; LiteEth's core is its settings."""
+
     def run(command, **_):
         (tmp_path / "ethernet.v").write_text(command[-1])
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(ethernet.subprocess, "run", run)
-    tools.mhz, tools.line_mhz = 80.0, line_mhz
+    tools.mhz, tools.line_mhz, tools.ethernet_mhz, tools.crossing_ns = 80.0, 130.0, 60.0, 2.5
     given = ["board", "build", "ecpix5-85f", "--ip", "10.0.0.7", "--mac", "02:00:00:00:00:09", "--out", str(tmp_path)]
-    given += ["--seed", "1"]
-    assert main(given) == (0 if line_mhz >= 125 else 1)
-    verdict = "met" if line_mhz >= 125 else "NOT met, so this bitstream is not flashed"
-    assert f"75 MHz {verdict} (80 MHz; Ethernet: {line_mhz:g} of 125 MHz)" in capsys.readouterr().out
+    return [*given, "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "met"),
+    [
+        ("mhz", 75.0, True), ("mhz", 74.9, False), ("line_mhz", 125.0, True), ("line_mhz", 124.9, False),
+        ("ethernet_mhz", 37.5, True), ("ethernet_mhz", 37.4, False), ("crossing_ns", 13.3, True),
+        ("crossing_ns", 13.4, False),
+    ],
+)  # fmt: skip
+def test_a_bitstream_has_to_meet_each_of_its_clocks(tmp_path, tools, with_ethernet, capsys, name, value, met):
+    setattr(tools, name, value)
+    assert main(with_ethernet) == (0 if met else 1)
+    verdict = "met" if met else "NOT met, so this bitstream is not flashed"
+    told = (
+        f"75 MHz {verdict} ({tools.mhz:g} MHz; LiteEth: {tools.ethernet_mhz:g} of 37.5 MHz; "
+        f"Ethernet line: {tools.line_mhz:g} of 125 MHz; between clocks: {tools.crossing_ns:g} of 13.33 ns)"
+    )
+    assert told in capsys.readouterr().out
+    bitstream = str(tmp_path / "seed-1" / "bentpipe-ecpix5-85f.bit")
+    manifest = Manifest.read(manifest_of(Path(bitstream)))
+    assert manifest.limit[0].startswith("5.6 ns"), "of the core's clock, not of the slowest one"
+    if not met:
+        assert main(["board", "flash", "ecpix5-85f", bitstream]) == 2
+        assert f"{bitstream}: {told}" in capsys.readouterr().err
+
+
+def test_a_bitstream_with_ethernet_is_kept_by_its_addresses_and_vlans(tmp_path, tools, with_ethernet, capsys):
+    given = with_ethernet
+    assert main(given) == 0
     assert main(["board", "info", str(tmp_path / "seed-1" / "bentpipe-ecpix5-85f.bit")]) == 0
     assert "10.0.0.7, UDP port 10053, MAC 02:00:00:00:00:09" in capsys.readouterr().out
     assert "read_verilog ethernet.v" in (tmp_path / "map.ys").read_text()
-    assert '"vlans": false' in (tmp_path / "ethernet.v").read_text()
+    settings = json.loads((tmp_path / "ethernet.v").read_text())
+    assert (settings["vlans"], settings["clock_hz"]) == (False, 37_500_000)
     ran = len(tools.ran)
     main([*given, "--vlans", "2"])
     assert tools.ran[ran:] == ["yosys", "place", "route", "ecppack"], "VLANs are other gateware"
@@ -170,7 +202,7 @@ def test_a_bitstream_has_to_meet_the_clock_of_the_line_too(tmp_path, tools, monk
     assert tools.ran[ran:] == ["yosys", "place", "route", "ecppack"], "another address is another bitstream"
     tools.line_mhz = None
     assert main([*given[:4], "10.0.0.9", *given[5:]]) == 2
-    assert "the timing of the Ethernet line is unknown" in capsys.readouterr().err
+    assert "nextpnr reports no clock of 125 MHz, so its timing is unknown" in capsys.readouterr().err
 
 
 # Builds
@@ -183,6 +215,40 @@ class _Tools:
         self.mhz, self.ran, self.unroutable = mhz, [], set()
         self.wait: Callable[[], object] = lambda: None
         self.line_mhz: float | None = None
+        self.ethernet_mhz: float | None = None
+        self.crossing_ns = 0.0
+
+    def _clocks(self, command: list[str]) -> dict[str, tuple[float, float]]:
+        """Return the highest clock of each net, and the wanted one."""
+        core = float(command[command.index("--freq") + 1])
+        found = {"$glbnet$clk": (self.mhz, core)}
+        if self.line_mhz is not None:
+            found["$glbnet$ethernet.core.eth_rx_clk"] = self.line_mhz, 125.0
+        if self.ethernet_mhz is not None:
+            found["$glbnet$ethernet.core.clk"] = self.ethernet_mhz, 37.5
+        return found
+
+    def _report(self, command: list[str], folder: Path) -> dict[str, object]:
+        def path(start: str, end: str, delay: float) -> dict[str, object]:
+            part = {"cell": "a", "port": "Q"}
+            steps = [{"delay": delay, "type": "clk-to-q", "from": part, "to": part}]
+            return {"from": start, "to": end, "path": steps}
+
+        # A placement that is read has no constraints but those of the file
+        core = float(command[command.index("--freq") + 1])
+        constraints = (folder / command[command.index("--lpf") + 1]).read_text()
+        wanted = dict(re.findall(r'FREQUENCY NET "(\S+)" ([\d.]+) MHZ;$', constraints, re.MULTILINE))
+        clocks, crossing = self._clocks(command), self.crossing_ns
+        paths = [path("posedge $glbnet$clk", "posedge $glbnet$clk", 5.6)]
+        if crossing:
+            paths += [path("<async>", "posedge $glbnet$clk", 99.0), path("posedge $glbnet$clk", "<async>", 99.0)]
+            paths.append(path("posedge $glbnet$ethernet.core.clk", "posedge $glbnet$clk", crossing))
+        fmax = {
+            net: {"achieved": mhz, "constraint": float(wanted.get(net, core)) * 1.00002}
+            for net, (mhz, _) in clocks.items()
+        }
+        used = {kind: {"used": 3, "available": 9} for kind in build._RESOURCES}
+        return {"fmax": fmax, "utilization": used, "critical_paths": paths}
 
     def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
@@ -197,23 +263,17 @@ class _Tools:
         elif name == "place":
             assert give_up is None
             (folder / command[command.index("--write") + 1]).write_text("{}")
+            lines = (
+                f"Info: Max frequency for clock    '{net}': {mhz:.2f} MHz ({'PASS' if mhz >= wanted else 'FAIL'} at "
+                f"{wanted:.2f} MHz)\n"
+                for net, (mhz, wanted) in self._clocks(command).items()
+            )
+            log.write_text("Info: initial\n" + "".join(lines))
         elif name == "route":
             assert give_up is build._stuck
             assert float(command[command.index("--freq") + 1]) in (50, 75), "the constraint is not in the placement"
             assert (folder / command[command.index("--json") + 1]).exists()
-            part = {"cell": "a", "port": "Q"}
-            path = {
-                "from": "posedge clk",
-                "to": "posedge clk",
-                "path": [{"delay": 5.6, "type": "clk-to-q", "from": part, "to": part}],
-            }
-            report = {
-                "fmax": {"clk": {"achieved": self.mhz, "constraint": 50.0}},
-                "utilization": {kind: {"used": 3, "available": 9} for kind in build._RESOURCES},
-                "critical_paths": [path],
-            }
-            if self.line_mhz is not None:
-                report["fmax"]["$glbnet$ethernet.core.eth_rx_clk"] = {"achieved": self.line_mhz, "constraint": 75}
+            report = self._report(command, folder)
             (folder / command[command.index("--report") + 1]).write_text(json.dumps(report))
         else:
             (folder / command[command.index("--bit") + 1]).write_bytes(b"bits")
@@ -332,7 +392,7 @@ def test_a_placement_is_routed_again_with_other_random_numbers(tmp_path, tools):
     assert "route, seed 1: nextpnr-ecp5: no way" in lines
     assert list(Manifest.read(manifest_of(bitstream)).steps) == ["map", "place", "route", "pack"]
     assert sorted(path.name for path in bitstream.parent.iterdir()) == [
-        "bentpipe-ulx3s-85f.bit", "bentpipe-ulx3s-85f.json", "place.json", "report.json",
+        "bentpipe-ulx3s-85f.bit", "bentpipe-ulx3s-85f.json", "place.json", "place.log", "report.json", "route.lpf",
     ], "placements are large"  # fmt: skip
 
 
