@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.sdram import RECORD_WORDS, RecordSignature
-from bentpipe_hdl.aal5.crc32 import crc32_word
+from bentpipe_hdl.aal5.crc32 import POLYNOMIAL
 from bentpipe_hdl.cell import NARROW, NEVER, TIME_BITS, WORDS_A_CELL, CellSignature
 
 __all__ = ["STAMP_BITS", "Inputs", "LongWire", "Wire"]
@@ -63,8 +63,9 @@ class Wire(wiring.Component):
     due : Out(48)
         The tick of the first cell; ``NEVER`` if there is none.
     check : Out(32)
-        CRC-32 (that of AAL5, not complemented) of all cells: header, payload, tick, ``hec_error << 16`` and the tick's
-        upper bits.
+        Signature of all cells, of these words of each: header, payload, the tick's lower 32 bits, ``hec_error << 16``
+        with the tick's upper bits. For each word the register is multiplied by x modulo the generator of AAL5's
+        CRC-32, and the word is added: a multiple-input signature register. A CRC-32 would be five times as large.
     lost, late : Out(16)
         Cells that found the wire full, and that should have come in the tick in which they were given; wrap.
     """
@@ -249,7 +250,7 @@ class _Begin(wiring.Component):
         with m.If(stage[3] & keeps & (due == given)):
             m.d.sync += self.late.eq(self.late + 1)
 
-        # The CRC goes on for two clocks behind the cell
+        # The signature goes on for two clocks behind the cell
         word, adds, tail = Signal(32), Signal(), Signal(2)
         m.d.sync += [
             word.eq(Mux(tail[0], given[:32], Mux(tail[1], Cat(given[32:], hec), self.i.word))),
@@ -257,8 +258,13 @@ class _Begin(wiring.Component):
             tail.eq(Cat(closing, tail[0])),
         ]
         with m.If(adds):
-            m.d.sync += self.check.eq(crc32_word(self.check, word))
+            m.d.sync += self.check.eq(_signature(self.check, word))
         return m
+
+
+def _signature(register, word):
+    """Return the register one word later: that of a multiple-input signature register."""
+    return (register << 1)[:32] ^ word ^ Mux(register[31], POLYNOMIAL, 0)
 
 
 class _End(wiring.Component):

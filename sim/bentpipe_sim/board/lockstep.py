@@ -222,7 +222,7 @@ class LockstepNetwork(Network):
         self.checked += 1
 
     def verify(self) -> dict[str, int]:
-        """Compare all counters, and the CRCs of all cells of all outputs, at the end of a run.
+        """Compare all counters, and the signatures of all cells of all outputs, at the end of a run.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class LockstepNetwork(Network):
             native, found = self.loop.digest(node.index, port), checks[self._face(node, port)]
             if native != found:
                 raise self._mismatch(
-                    f"{node.name}, output {port}: the CRC of its cells and their ticks is {found:#010x} on the board "
+                    f"{node.name}, output {port}: the signature of its cells and their ticks is {found:#010x} on the board "
                     f"and {native:#010x} natively"
                 )
         client = board.client

@@ -278,7 +278,7 @@ def _paths(faces: int) -> tuple[Register, ...]:
                 Field("sends", 31, text="1: cells leave at the line's clock; 0: in the given tick"),
             ),
         ),
-        Register("check", 0x0300, "CRC-32 of an output's cells and ticks", "ro", count=faces, reset=None),
+        Register("check", 0x0300, "signature of an output's cells and ticks", "ro", count=faces, reset=None),
         Register(
             "faults",
             0x0400,

@@ -26,13 +26,6 @@ struct Tables {
     }
 };
 
-inline uint32_t words(uint32_t crc, const uint32_t* words, size_t count) {
-    static constexpr Tables TABLES;
-    for (size_t k = 0; k < count; ++k)
-        for (int bit = 0; bit < 32; bit += 8) crc = crc << 8 ^ TABLES.table[0][crc >> 24 ^ (words[k] >> bit & 255)];
-    return crc;
-}
-
 [[gnu::always_inline]] inline uint32_t by_tables(const W<6>& octets, uint32_t start) {
     static constexpr Tables TABLES;
     uint32_t crc = start;

@@ -112,8 +112,8 @@ void Loop::record(int index) {
     classified_ = false;
 }
 
-void Loop::trace(int from, int from_port, bool on, bool crc) {
-    crc_ = crc;
+void Loop::trace(int from, int from_port, bool on, bool signs) {
+    signs_ = signs;
     node(from).out(from_port).traced = on;
     classified_ = false;
 }
@@ -590,6 +590,11 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
     std::memcpy(&next_on(output, cell.tick + 1 + output.delay, tick, cursor), &cell, CellInFlight::OCTETS);
 }
 
+// A multiple-input signature register after one more word: multiplied by x modulo the generator of CRC-32, the word added.
+static uint32_t signed_word(uint32_t signature, uint32_t word) {
+    return signature << 1 ^ (signature >> 31 ? crc32::POLYNOMIAL : 0) ^ word;
+}
+
 // Not inlined: its local cell is aligned to a cache line, and a function with such a local loses a register to its frame pointer.
 [[gnu::noinline]] void Loop::trace(uint64_t& digest, const bp_ports& ports, uint64_t tick) const {
     CellInFlight cell;
@@ -598,16 +603,14 @@ void Loop::after_link(Node& link, bool came, uint64_t tick, Cursor& cursor) {
 }
 
 void Loop::trace(uint64_t& digest, const CellInFlight& cell, uint64_t tick) const {
-    if (crc_) {
+    if (signs_) {
         // A board sees the cell on its line in the tick after (bentpipe_boards.wire)
         const uint64_t end = (tick + 1) & NEVER;
-        digest = crc32::words(uint32_t(digest), &cell.header, 1);
-        for (uint64_t pair : cell.payload.w) {
-            const uint32_t both[] = {uint32_t(pair), uint32_t(pair >> 32)};
-            digest = crc32::words(uint32_t(digest), both, 2);
-        }
-        const uint32_t tail[] = {uint32_t(end), uint32_t(end >> 32) | uint32_t(cell.hec_error != 0) << 16};
-        digest = crc32::words(uint32_t(digest), tail, 2);
+        uint32_t signature = signed_word(uint32_t(digest), cell.header);
+        for (uint64_t pair : cell.payload.w)
+            signature = signed_word(signed_word(signature, uint32_t(pair)), uint32_t(pair >> 32));
+        signature = signed_word(signature, uint32_t(end));
+        digest = signed_word(signature, uint32_t(end >> 32) | uint32_t(cell.hec_error != 0) << 16);
         return;
     }
     digest = mix64(digest ^ tick);

@@ -64,7 +64,7 @@ class Loop final : CellCounts {
     void record(int index);  // errors as of Node
     void impair(int index, const FrameImpairments& how);  // PDUs that a NIC is given from now on
     // A digest of the cells that leave a port; `crc`: of all ports, the CRC-32 that a board's wires have of them.
-    void trace(int from, int from_port, bool on, bool crc);
+    void trace(int from, int from_port, bool on, bool signs);
     // The first tick in which a node sees what it is given now: a PDU, a register's value.
     uint64_t next_tick(int index) { return std::max(node(index).next_free(), now_ + after_); }
     // From now on all nodes see what they are given after a run in the tick after its last, as on a board.
@@ -163,7 +163,7 @@ class Loop final : CellCounts {
     EventQueue queue_;
     std::vector<uint64_t> delivered_;  // of more than 8 nodes: a bit for each to which this run delivered a cell directly
     uint64_t now_ = 0;
-    bool classified_ = false, lines_ = false, crc_ = false, acts_after_ = false;
+    bool classified_ = false, lines_ = false, signs_ = false, acts_after_ = false;
     uint64_t after_ = 0;  // ticks from that in which a run ended to that in which what is given then is seen
     std::unique_ptr<QueueMonitor> monitor_;
     std::vector<std::unique_ptr<ArrivalMonitor>> arrivals_;

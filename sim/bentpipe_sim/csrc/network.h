@@ -198,7 +198,7 @@ typedef struct {
 int bp_watch_arrivals(bp_net*, int node, const bp_arrival_place*); /* the monitor's number; before the first cell */
 void bp_arrivals(bp_net*, int number, bp_arrival_counts*);
 
-void bp_trace(bp_net*, int from, int from_port, int on); /* 1: digest of the cells that leave a port; 2: their CRC-32, as a board's wires have it */
+void bp_trace(bp_net*, int from, int from_port, int on); /* 1: digest of the cells that leave a port; 2: their signature, as a board's wires have it */
 uint64_t bp_digest(bp_net*, int from, int from_port);
 
 /* From now on each clock of a node is recorded: the tick that it is now, then all ports as they are after the clock, the

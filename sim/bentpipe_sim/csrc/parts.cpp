@@ -156,7 +156,7 @@ void Parts::split() {
     for (auto& part : parts_) {
         std::vector<uint64_t> due;
         for (uint32_t k : part->nodes) due.push_back(std::min(queue.due(whole_.nodes_[k]->ports().ticket), NEVER));
-        part->loop.crc_ = whole_.crc_;
+        part->loop.signs_ = whole_.signs_;
         part->loop.inbox.clear();
         part->loop.feed.keep_log(true);
         part->loop.begin(due, whole_.now_);

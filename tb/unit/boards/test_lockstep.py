@@ -82,7 +82,7 @@ def _wrong_check(board: ModelBoard) -> None:
     [
         (_late, "on the board"),
         (_wrong_octet, "on the board"),
-        (_wrong_check, "output .*: the CRC of its cells"),
+        (_wrong_check, "output .*: the signature of its cells"),
     ],
 )
 def test_a_board_that_differs_is_noticed(spoil: Callable[[ModelBoard], None], what: str) -> None:

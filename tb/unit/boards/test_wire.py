@@ -65,6 +65,21 @@ class Found:
     long: list[Any]
     counts: Counter[str]
     fault: str
+    signed: list[int]
+
+
+GENERATOR = 0x104C11DB7
+"""Of CRC-32, with its term of degree 32."""
+
+
+def _signature(words: list[int]) -> int:
+    """The sum of all words, each multiplied by x for each word behind it; its remainder by the generator."""
+    total = 0
+    for word in words:
+        total = total << 1 ^ word
+    while (size := total.bit_length()) > 32:
+        total ^= GENERATOR << size - 33
+    return total
 
 
 def _state(ctx: Any, wire: Any) -> tuple[int, ...]:
@@ -75,7 +90,7 @@ def _state(ctx: Any, wire: Any) -> tuple[int, ...]:
 def _played(
     bench: Bench, seed: int, ticks: int, *, delay: int, share: float, takes: float, clocks: int = TICK_CLOCKS
 ) -> Found:
-    rng, found = random.Random(seed), Found([], [], [], Counter(), "")
+    rng, found = random.Random(seed), Found([], [], [], Counter(), "", [])
     simulator = Simulator(bench)
     simulator.add_clock(1 / CLOCK_HZ)
 
@@ -102,7 +117,10 @@ def _played(
             found.given += cell
             ctx.set(bench.end, now + rng.choice((-1, 0, 0, 3)))
             ctx.set(bench.sends, rng.getrandbits(1))
-            ctx.set(bench.bad, rng.random() < 0.1)
+            bad = rng.random() < 0.1
+            ctx.set(bench.bad, bad)
+            if cell:
+                found.signed += [*cell, now & 0xFFFFFFFF, bad << 16 | now >> 32]
             found.counts["cells"] += bool(cell)
             for clock in range(WORDS + 3):
                 sent = clock - 1
@@ -115,8 +133,10 @@ def _played(
                 for wire, words in ((bench.short, found.short), (bench.long, found.long)):
                     if ctx.get(wire.o.valid):
                         words.append((ctx.get(wire.o.soc), ctx.get(wire.o.word), ctx.get(wire.o.hec_error)))
+        await ctx.tick().repeat(3)  # the signature's last words
         found.counts["lost"] = ctx.get(bench.long.lost)
         found.counts["late"] = ctx.get(bench.long.late)
+        found.counts["check"] = ctx.get(bench.short.check)
         assert ctx.get(bench.short.late) == found.counts["late"]
         found.fault = FAULTS[ctx.get(bench.chip.fault)]
 
@@ -134,6 +154,7 @@ def test_a_long_wire_does_what_a_short_one_does(delay: int, share: float, takes:
     found = _played(Bench(records=256, cells=256), delay, 350, delay=delay, share=share, takes=takes)
     assert found.fault == ""
     assert found.long == found.short
+    assert found.counts["check"] == _signature(found.signed)
     assert found.counts["lost"] == 0
     assert found.counts["cells"] > 140 and found.counts["held"] > 0
     assert sum(len(each) == 3 for each in found.short) > 90 * WORDS
