@@ -1,8 +1,8 @@
 """The event loop's library (``csrc``), and how Python calls it.
 
-cffi makes an extension module of the two headers. Where Python.h or a compiler is missing, or the system is not Linux,
-cffi calls the library through libffi instead: the same functions, with more around each call, which a run with hosts
-takes 5 % longer for.
+cffi makes an extension module of the two headers, and ``csrc/calls.c`` has the functions that hosts call for each PDU.
+Where Python.h or a compiler is missing, or the system is not Linux, cffi calls the library through libffi instead: the
+same functions, with more around each call.
 """
 
 from __future__ import annotations
