@@ -1,8 +1,8 @@
 """The event loop's library (``csrc``), and how Python calls it.
 
-cffi makes an extension module of the two headers. Where Python.h or a compiler is missing, or the system is not Linux,
-cffi calls the library through libffi instead: the same functions, with more around each call, which a run with hosts
-takes 5 % longer for.
+cffi makes an extension module of the two headers, and ``csrc/calls.c`` has the functions that hosts call for each PDU.
+Where Python.h or a compiler is missing, or the system is not Linux, cffi calls the library through libffi instead: the
+same functions, with more around each call.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from cffi import FFI
 
+from bentpipe_hdl.ticks import RATIO
+
 from .cache import Cache
 from .errors import ToolError
 from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, side_by_side
@@ -25,24 +27,30 @@ __all__ = ["bind", "build_bindings", "build_loop", "functions"]
 
 _HEADERS: Final = ("network.h", "attach.h")
 _MODULE: Final = "_bentpipe_loop"
+_CALLS: Final = "_bentpipe_calls"
 _LOOP: Final = "loop.cpp"
 _LOOP_FLAGS: Final = (*CXX_FLAGS, "-O3")
-_FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w")
+_FLAGS: Final = ("-x", "c", "-O1", "-fPIC", "-shared", "-w", f"-DBP_PS={RATIO[0]}", f"-DBP_TICKS={RATIO[1]}")
 
 
-def bind() -> tuple[Any, Any]:
-    """Return cffi's ``ffi`` and library; missing parts are compiled."""
+def bind() -> tuple[Any, Any, Any]:
+    """Return cffi's ``ffi`` and library, and the module ``csrc/calls.c`` or None; missing parts are compiled."""
     loop = build_loop()
     module = build_bindings(loop)
     if module is None:
         ffi = FFI()
         ffi.cdef(_declarations())
-        return ffi, ffi.dlopen(str(loop))
-    spec = importlib.util.spec_from_file_location(_MODULE, module)
+        return ffi, ffi.dlopen(str(loop)), None
+    bound = _imported(_MODULE, module)
+    return bound.ffi, bound.lib, _imported(_CALLS, module)
+
+
+def _imported(name: str, file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
-    bound = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bound)
-    return bound.ffi, bound.lib
+    imported = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(imported)
+    return imported
 
 
 def functions() -> list[str]:
@@ -97,7 +105,8 @@ def build_bindings(loop: Path) -> Path | None:
     if sys.platform != "linux" or not (Path(include) / "Python.h").is_file():
         return None
     cache = Cache()
-    parts = (loop.name, importlib.metadata.version("cffi"), sys.version, include, *_FLAGS)
+    calls = CSRC / "calls.c"
+    parts = (loop.name, importlib.metadata.version("cffi"), sys.version, include, calls.read_text(), *_FLAGS)
     index = f"index-{digest(*parts)}.json"
     known = cache.find(index, compiler_version)
     if known:
@@ -123,6 +132,8 @@ def build_bindings(loop: Path) -> Path | None:
             f"-I{CSRC}",
             f"-I{include}",
             str(source),
+            *("-x", "c"),  # g++ forgets it behind a file
+            str(calls),
             "-o",
             str(made),
             *linked,

@@ -8,8 +8,7 @@ stamp.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 __all__ = ["PS_PER_S", "AheadNetwork", "CellNetwork", "CellStream", "PduEvent", "PduNetwork", "PduStatus"]
 
@@ -45,8 +44,7 @@ class PduStatus(enum.IntEnum):
     """Likewise: it has no more cells."""
 
 
-@dataclass(slots=True)
-class PduEvent:
+class PduEvent(NamedTuple):
     """Something that happened at a host's interface.
 
     Members

@@ -18,14 +18,20 @@ class Loop:
     -------
     ffi, library : Any
         Of cffi.
+    calls : Any
+        The module ``csrc/calls.c``; None without ``Python.h``.
     network : Any
         What the library's functions are for.
+    address : int
+        The same for the functions of ``calls``.
     """
 
     def __init__(self) -> None:
         self.ffi: Any = None
         self.library: Any = None
+        self.calls: Any = None
         self.network: Any = None
+        self.address: int = 0
         self._names: list[str] = []
 
     def __getattr__(self, name: str) -> Any:  # what is not there
@@ -37,8 +43,9 @@ class Loop:
 
     def open(self) -> None:
         """Open the library, and compile it if it is missing."""
-        self.ffi, self.library = bind()
+        self.ffi, self.library, self.calls = bind()
         self.network = self.ffi.gc(self.library.bp_new(), self.library.bp_free)
+        self.address = int(self.ffi.cast("uintptr_t", self.network))
         self._names = functions()
         for name in self._names:
             setattr(self, name, partial(getattr(self.library, f"bp_{name}"), self.network))

@@ -64,10 +64,18 @@ class Pdus:
         self._due: list[Any] = defects.due
         self._reporting: set[int] = set()
         self._loop: Any = loop
-        self._functions(None, None)
+        self._functions(None, None, None)
 
-    def _functions(self, network: Any, library: Any) -> None:
-        """Keep direct references to functions that are called for each PDU; those of ``loop`` are looked up by name."""
+    def _functions(self, network: Any, library: Any, calls: Any) -> None:
+        """Keep direct references to functions that are called for each PDU; those of ``loop`` are looked up by name.
+
+        ``calls`` are the same functions without cffi's detour, if they could be compiled.
+        """
+        self._fast_run: Any = calls.run if calls else None
+        self._fast_send: Any = calls.send if calls else None
+        self._fast_check: Any = calls.check if calls else None
+        self._address: Any = self._loop.address if calls else 0
+        self._event: Any = PduEvent
         self._network: Any = network
         self._send: Any = library.bp_send if library else _closed
         self._run: Any = library.bp_run if library else _closed
@@ -81,11 +89,11 @@ class Pdus:
 
     def opened(self) -> None:
         """Take the functions of the event loop that was opened."""
-        self._functions(self._loop.network, self._loop.library)
+        self._functions(self._loop.network, self._loop.library, self._loop.calls)
 
     def closed(self) -> None:
         """Drop the functions of the event loop, which is closed."""
-        self._functions(None, None)
+        self._functions(None, None, None)
 
     @property
     def now_ps(self) -> int:
@@ -107,6 +115,9 @@ class Pdus:
             "_due": self._due,
             "_reporting": self._reporting,
             "_network": None,
+            "_address": 0,
+            "_event": PduEvent,
+            **dict.fromkeys(("_fast_run", "_fast_send", "_fast_check")),
             **dict.fromkeys(("_send", "_send_at", "_run", "_run_ahead", "_check", "_checksum"), _closed),
             "_later": -1,
             "_block": b"",
@@ -155,6 +166,8 @@ class Pdus:
         writer.write(head)
         if self._later >= 0:
             self._send_at(self._network, self._later, writer.getvalue())
+        elif self._fast_send is not None:
+            self._fast_send(self._address, writer.getvalue())
         else:
             self._send(self._network, writer.getvalue())
 
@@ -171,6 +184,13 @@ class Pdus:
         until = whole * _TICKS + (until_ps - whole * _PS) * _TICKS // _PS
         if until >= _LAST:
             raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
+        if self._fast_run is not None and not self._due:
+            events: list[PduEvent] = self._fast_run(self._address, until, self._event)
+            if events:
+                self._now_ps = events[-1].time_ps
+            elif until_ps > self._now_ps:
+                self._now_ps = until_ps
+            return events
         count: int = self._defects.run(until) if self._due else self._run(self._network, until)
         return self._reported(count, until_ps)
 
@@ -234,6 +254,9 @@ class Pdus:
         return events
 
     def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
+        if self._fast_check is not None:
+            is_equal: bool = self._fast_check(self._address, handle, start, key, offset, length)
+            return is_equal
         found: int = self._check(self._network, handle, start, key, offset, length)
         return found != 0
 

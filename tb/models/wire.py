@@ -191,7 +191,7 @@ class WireNetwork:
             if octets is None:
                 wire.waiting -= event.handle
             else:
-                event.handle = len(self._sdus) + 1
+                event = event._replace(handle=len(self._sdus) + 1)
                 self._sdus[event.handle] = octets
             events.append(event)
         return events

@@ -11,8 +11,30 @@
 
 namespace bp {
 
+// Memory of SDUs that was used before. Short and long ones are apart, so that none has to grow, which would write zeros.
+class SpareOctets {
+  public:
+    Octets get(size_t size) {  // of about this size, or none
+        std::vector<Octets>& spare = spare_[size > SHORT];
+        if (spare.empty()) return {};
+        Octets octets = std::move(spare.back());
+        spare.pop_back();
+        return octets;
+    }
+    void put(Octets&& octets) {
+        std::vector<Octets>& spare = spare_[octets.size() > SHORT];
+        if (spare.size() < MOST) spare.push_back(std::move(octets));
+    }
+
+  private:
+    static constexpr size_t MOST = 256, SHORT = 512;
+    std::vector<Octets> spare_[2];
+};
+
 class Inbox {
   public:
+    SpareOctets sent;  // of PDUs that were sent
+
     const std::vector<bp_event>& events() const { return events_; }
     const Octets& sdu(uint32_t handle) const { return sdus_[handle]; }
 
@@ -30,7 +52,7 @@ class Inbox {
 
     void clear() {
         events_.clear();
-        for (Octets& octets : sdus_) give_back(std::move(octets));
+        for (Octets& octets : sdus_) received_.put(std::move(octets));
         sdus_.clear();
     }
 
@@ -53,27 +75,15 @@ class Inbox {
         std::memcpy(event.head, octets.data(), event.head_length);
         event.sum = internet_sum(octets.data(), event.length);
         const size_t size = octets.size();
-        sdus_.push_back(spare());
+        sdus_.push_back(received_.get(size));
         sdus_.back().swap(octets);
         if (octets.size() < size) octets.resize(size);
     }
 
-    // Memory that was used before, or none.
-    Octets spare() {
-        if (spare_.empty()) return {};
-        Octets octets = std::move(spare_.back());
-        spare_.pop_back();
-        return octets;
-    }
-    void give_back(Octets&& octets) {
-        if (spare_.size() < MOST_SPARE) spare_.push_back(std::move(octets));
-    }
-
   private:
-    static constexpr size_t MOST_SPARE = 256;
     std::vector<bp_event> events_;
     std::vector<Octets> sdus_;  // by handle
-    std::vector<Octets> spare_;
+    SpareOctets received_;
 };
 
 }  // namespace bp

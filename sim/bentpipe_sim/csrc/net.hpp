@@ -18,6 +18,7 @@ struct bp_net {
     bp::RunAhead ahead{loop};
     std::string error;
     std::vector<uint8_t> saved;
+    uint32_t short_runs = 0;
 
     void archive(bp::Archive& a) {
         a(loop);

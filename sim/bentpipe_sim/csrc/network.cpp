@@ -128,6 +128,13 @@ int bp_run(bp_net* net, uint64_t until) {
     return int(net->loop.inbox.events().size());
 }
 
+int bp_is_short(bp_net* net, uint64_t until) {
+    // Ticks: 0.7 ms. Of many such runs in a row one counts as long, so that other threads get their turn.
+    constexpr uint64_t SHORT = 4096, MANY = 64;
+    if (net->attachment || until > net->loop.now() + SHORT) return 0;
+    return ++net->short_runs % MANY != 0;
+}
+
 int bp_may_run_ahead(bp_net* net) { return !net->attachment && net->loop.may_run_ahead(); }
 void bp_begin_ahead(bp_net* net) { net->ahead.begin(); }
 int bp_run_ahead(bp_net* net, uint64_t until, uint64_t limit, uint64_t reaction) {

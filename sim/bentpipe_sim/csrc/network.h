@@ -113,6 +113,7 @@ uint64_t bp_ledger_seen(bp_net*, int node, uint32_t what); /* cells told of: see
 uint64_t bp_ledger_records(bp_net*);                       /* records held now */
 
 int bp_run(bp_net*, uint64_t until); /* number of events */
+int bp_is_short(bp_net*, uint64_t until); /* the next run takes so little time that other threads of Python can wait for it */
 /* Instead of bp_run, from bp_begin_ahead to bp_end_ahead: the same, while a thread of its own runs the network on (run_ahead.hpp). Until
    bp_end_ahead nothing else is called but bp_send, bp_send_at, bp_events, bp_check, bp_checksum and bp_sdu. */
 int bp_may_run_ahead(bp_net*);

@@ -99,7 +99,7 @@ Pdu Nic::pdu(const Sdu& sdu) {
     if (ports_.many) {
         made.head.assign(sdu.head, sdu.head + sdu.head_length);
     } else {
-        made.head = inbox_->spare();
+        made.head = inbox_->sent.get(padded(made.length));
         made.make(made.head, sdu.head, sdu.head_length);
     }
     if (sdu.checksum_at >= 0) {
@@ -202,7 +202,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
         --notices_;
         inbox_->tell(tick, node_, vc, SENT, pdu.length);
     }
-    if (!ports_.many) inbox_->give_back(std::move(pdu.head));
+    if (!ports_.many) inbox_->sent.put(std::move(pdu.head));
     tx.queue.pop_front();
     look_at_first(vc);
     tx.listed = false;
@@ -257,7 +257,7 @@ void Nic::received(uint64_t tick, uint32_t vc, uint16_t status, uint32_t length,
 
 void Nic::answer(const Sink& sink) {
     if (!sink.every || (sink.good + sink.bad) % sink.every) return;
-    Pdu reply{inbox_->spare(), sink.reply_length, 0, 0, 0, false};
+    Pdu reply{inbox_->sent.get(padded(sink.reply_length)), sink.reply_length, 0, 0, 0, false};
     reply.head.assign(padded(reply.length), 0);
     queue(sink.reply_vc, std::move(reply));
 }

@@ -20,7 +20,7 @@ inline uint64_t pattern_base(uint32_t key) { return mix64(key) * GOLDEN; }
 // The pattern in whole words between a first and a last part: both functions below walk it alike. Each word is the one
 // before and GOLDEN: compilers make several at once.
 template <class Word, class Part>
-inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
+[[gnu::always_inline]] inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word whole, Part part) {
     uint64_t word = pattern_base(key) + (offset >> 3) * GOLDEN, done = 0;
     const unsigned skip = offset & 7;
     if (skip) {
@@ -35,13 +35,15 @@ inline void pattern_walk(uint32_t key, uint64_t offset, uint64_t length, Word wh
     part(done, word, unsigned(length - done));
 }
 
-inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
+namespace generic {
+
+[[gnu::always_inline]] inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
     const auto part = [&](uint64_t at, uint64_t word, unsigned n) { std::memcpy(to + at, &word, n); };
     const auto whole = [&](uint64_t at, uint64_t word) { std::memcpy(to + at, &word, 8); };
     pattern_walk(key, offset, length, whole, part);
 }
 
-inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
+[[gnu::always_inline]] inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
     uint64_t differ = 0;
     const auto part = [&](uint64_t at, uint64_t word, unsigned n) { differ |= std::memcmp(data + at, &word, n) != 0; };
     const auto whole = [&](uint64_t at, uint64_t word) {
@@ -51,6 +53,53 @@ inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, ui
     };
     pattern_walk(key, offset, length, whole, part);
     return differ == 0;
+}
+
+// The sum of 32-bit halves, each 16-bit word with its first octet lowest. An SDU has fewer than 2^16 octets, so it does not wrap.
+[[gnu::always_inline]] inline uint64_t halves_of(const uint8_t* data, size_t length) {
+    uint64_t low = 0, high = 0;
+#pragma GCC unroll 4
+    for (size_t k = 0; k < length / 8; ++k) {
+        uint64_t word;
+        std::memcpy(&word, data + 8 * k, 8);
+        low += word & 0xFFFFFFFFu;
+        high += word >> 32;
+    }
+    return low + high;
+}
+
+}  // namespace generic
+
+// Functions that read or write a whole SDU, compiled a second time for processors that have vectors of 32 octets.
+#if defined(__x86_64__) && defined(__GNUC__)
+namespace avx2 {
+
+[[gnu::target("avx2"), gnu::noinline]] inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
+    generic::pattern_fill(to, key, offset, length);
+}
+[[gnu::target("avx2"), gnu::noinline]] inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
+    return generic::pattern_equal(data, key, offset, length);
+}
+[[gnu::target("avx2"), gnu::noinline]] inline uint64_t halves_of(const uint8_t* data, size_t length) {
+    return generic::halves_of(data, length);
+}
+
+}  // namespace avx2
+inline const bool HAS_AVX2 = __builtin_cpu_supports("avx2");
+#else
+constexpr bool HAS_AVX2 = false;
+namespace avx2 = generic;
+#endif
+
+inline void pattern_fill(uint8_t* to, uint32_t key, uint64_t offset, uint64_t length) {
+    if (HAS_AVX2) avx2::pattern_fill(to, key, offset, length);
+    else generic::pattern_fill(to, key, offset, length);
+}
+inline bool pattern_equal(const uint8_t* data, uint32_t key, uint64_t offset, uint64_t length) {
+    return HAS_AVX2 ? avx2::pattern_equal(data, key, offset, length) : generic::pattern_equal(data, key, offset, length);
+}
+inline uint64_t halves_of(const uint8_t* data, size_t length) {
+    return HAS_AVX2 ? avx2::halves_of(data, length) : generic::halves_of(data, length);
 }
 
 // Cells of the pattern, 48 octets from an offset on; `base` is the key's. Seven whole words have them, wherever they begin: up
@@ -86,13 +135,8 @@ inline uint32_t folded(uint64_t sum) {
 inline uint32_t swapped(uint32_t sum) { return (sum & 0xFF) << 8 | sum >> 8; }
 
 inline uint32_t sum_of(const uint8_t* data, size_t length) {
-    uint64_t sum = 0;
-    size_t i = 0;
-    for (; i + 8 <= length; i += 8) {
-        uint64_t word;
-        std::memcpy(&word, data + i, 8);
-        sum += (word & 0xFFFFFFFFu) + (word >> 32);
-    }
+    uint64_t sum = halves_of(data, length);
+    size_t i = length / 8 * 8;
     for (; i + 2 <= length; i += 2) {
         uint16_t word;
         std::memcpy(&word, data + i, 2);

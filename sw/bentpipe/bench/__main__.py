@@ -3,12 +3,12 @@
 Every case runs in a process of its own on one core and reports CPU seconds per simulated second: ratios of one run on
 one machine, to be compared with each other and with real time (1.0). The lines are saturated OC-3c lines over the 534
 ms satellite. Cases with hosts run in both forms of these, compiled and plain. If valgrind is installed, the
-instructions of one flow are counted by kind of node. If Debian's ns-3 is installed, it carries the same flow in turns
-with ours.
+instructions of one flow are counted by kind of node, without and with hosts. If Debian's ns-3 is installed, it carries
+the same flow in turns with ours.
 
 ``--against DIR`` compares this tree with another checkout: CPU seconds in turns, the least of each. With
-``--instructions`` (which needs valgrind) it compares the instructions of the cases without hosts, which no other load
-on the machine changes. ``--scaling`` measures the cost of a cell among more nodes, VCs and idle lines; with
+``--instructions`` (which needs valgrind) it compares the instructions a cell, which no other load on the machine
+changes. ``--scaling`` measures the cost of a cell among more nodes, VCs and idle lines; with
 ``--instructions``, in instructions. ``--workers N`` measures the time of a sweep with so many Dask workers, and with
 one. ``--parts N`` compares networks in parts, on one thread and on N, with one event loop; with ``--busy``, while four
 other processes use the cores. ``--build`` measures how long large networks take to load and start, how that grows, and
@@ -29,16 +29,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe.bench import beside, building, counts, parts, scaling, schedule, workers
-from bentpipe.bench.cases import GOALS, TITLES, measure, network_of, segment
+from bentpipe.bench.cases import GOALS, TITLES, WITH_HOSTS, measure, saturated, segment
 from bentpipe.compiled import prepare
-from bentpipe_sim.network import Network
 
 __all__ = ["main"]
 
 _TURNS: Final = 3
 _TREE: Final = Path(__file__).resolve().parents[3]
-_COUNTED: Final = "cells-1flow"
-_WITH_HOSTS: Final = ("hosts", "rows")
+_COUNTED: Final = ("cells-1flow", "hosts-1flow")
 _OTHERS: Final = 4
 
 
@@ -155,10 +153,14 @@ def _built(what: str, size: int) -> building.Built:
     return building.Built(*json.loads(counts.in_tree(_TREE, "--inside", f"build-{what}-{size}").stdout))
 
 
-def _begun(case: str) -> Network:
-    """Return the network of a case without hosts."""
+def _counted(case: str, until_s: float) -> dict[str, Any]:
+    """Run a case from its beginning to a time, and return what :func:`counts.run_counted` does."""
     kind, _, what = case.partition("-")
-    return scaling.network_at(scaling.POINTS[int(what)]) if kind == "scaling" else network_of(case)
+    if kind == "scaling":
+        network = scaling.network_at(scaling.POINTS[int(what)])
+        return counts.run_counted(network, network.run, until_s)
+    found = saturated(case, until_s)
+    return counts.run_counted(found.network, found.run, until_s)
 
 
 def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
@@ -241,11 +243,11 @@ def _process(case: str, form: str, seconds: float) -> dict[str, Any] | None:
     return json.loads(done.stdout)
 
 
-def _count_table(counted: counts.Counted) -> None:
+def _count_table(case: str, counted: counts.Counted) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"\nInstructions a cell, {_COUNTED}", title_justify="left", box=None)
+    table = Table(title=f"\nInstructions a cell, {case}", title_justify="left", box=None)
     for title in ("what", "evaluations a cell", "instructions an evaluation", "instructions a cell"):
         table.add_column(title, justify="left" if title == "what" else "right")
     for kind, number in sorted(counted.instructions.items(), key=lambda item: -item[1]):
@@ -303,7 +305,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("BENTPIPE_THREADS", "1")  # CPU seconds are one core's
     if given.inside:
         case, until = given.inside, given.until
-        print(json.dumps(_inside(case, given.seconds) if until is None else counts.run_counted(_begun(case), until)))
+        print(json.dumps(_inside(case, given.seconds) if until is None else _counted(case, until)))
         return 0
     unknown = set(given.case) - set(TITLES)
     if unknown:
@@ -317,8 +319,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.against:
         if not (given.against / "sw" / "bentpipe" / "bench").is_dir():
             parser.error(f"{given.against} is no checkout of bentpipe with this bench")
-        cases = [case for case in given.case or TITLES if not (given.instructions and case.startswith(_WITH_HOSTS))]
-        _against(given.against, cases, given.seconds, given.instructions)
+        _against(given.against, given.case or list(TITLES), given.seconds, given.instructions)
         return 0
     if given.workers is not None:
         if given.workers < 2:
@@ -342,7 +343,7 @@ def main(arguments: list[str] | None = None) -> int:
     forms = ("compiled", "plain") if why_plain == "" else ("plain",)
     results = []
     for case in given.case or TITLES:
-        for form in forms if case.startswith(("hosts", "rows")) else forms[:1]:
+        for form in forms if case.startswith(WITH_HOSTS) else forms[:1]:
             found = _process(case, form, given.seconds)
             if found is None:
                 return 1
@@ -353,20 +354,20 @@ def main(arguments: list[str] | None = None) -> int:
         if found is None:
             return 1
         alone[_short(found.pop("hosts"))] = found
-    counted = counts.count(_TREE, _COUNTED) if shutil.which("valgrind") else None
+    counted = {case: counts.count(_TREE, case) for case in _COUNTED} if shutil.which("valgrind") else {}
     turns = _beside(given.seconds)
     if given.json:
         whole: dict[str, Any] = {"cases": results, "microseconds_a_segment": alone}
-        if counted is not None:
-            whole["instructions"] = {"case": _COUNTED, **vars(counted)}
+        if counted:
+            whole["instructions"] = [{"case": case, **vars(found)} for case, found in counted.items()]
         whole["ns-3"] = turns if isinstance(turns, str) else {**vars(turns), "ratio": turns.ratio}
         print(json.dumps(whole, indent=1))
     else:
         _table(results, alone)
-        if counted is None:
+        if not counted:
             print("\nvalgrind is not installed, so no instructions are counted")
-        else:
-            _count_table(counted)
+        for case, instructions in counted.items():
+            _count_table(case, instructions)
         print(f"\n{turns}")
     return 0
 

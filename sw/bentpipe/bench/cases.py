@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -25,7 +25,19 @@ from bentpipe_hdl.sonet.control import SonetSettings
 from bentpipe_hdl.switch.control import SwitchPort
 from bentpipe_sim.network import Network
 
-__all__ = ["GOALS", "PS", "SDU", "TITLES", "in_tenths", "measure", "network_of", "segment"]
+__all__ = [
+    "GOALS",
+    "PS",
+    "SDU",
+    "TITLES",
+    "WITH_HOSTS",
+    "Saturated",
+    "in_tenths",
+    "measure",
+    "network_of",
+    "saturated",
+    "segment",
+]
 
 PS: Final = 10**12
 SDU: Final = 9188
@@ -47,6 +59,8 @@ _OF_HOSTS: Final = {
     "15flows": ("3flows", (*_LAN, *(f"flow.{k}.copies=5" for k in range(3)))),
 }
 """An experiment beside this file, and its settings."""
+WITH_HOSTS: Final = ("hosts", "rows")
+"""Kinds of cases with hosts."""
 
 TITLES = {
     "cells-1flow": "1 flow, no hosts: PDUs made and checked in C++",
@@ -197,6 +211,53 @@ def network_of(case: str) -> Network:
     return _cells(what) if kind == "cells" else _sonet(int(what))
 
 
+@dataclass(frozen=True)
+class Saturated:
+    """A case that can run.
+
+    Members
+    -------
+    network : Network
+    begin_s : int
+        The simulated time from which on its lines are full.
+    run : callable
+        Advances time up to a picosecond.
+    check : callable
+        Raises an error unless all cells are accounted for.
+    delivered : callable
+        Returns the octets that the hosts have delivered.
+    """
+
+    network: Network
+    begin_s: int
+    run: Callable[[int], object]
+    check: Callable[[], object]
+    delivered: Callable[[], int] | None = None
+
+
+def saturated(case: str, seconds: float) -> Saturated:
+    """Return a case that can run for so many simulated seconds after it has begun."""
+    kind, flows = case.split("-")
+    if kind not in WITH_HOSTS:
+        network = network_of(case)
+        begin = 10 if flows in ("losses", "records") else 1  # the satellite's line is full, and the buffer
+        return Saturated(network, begin, network.run, network.check_conservation)
+    # One flow: from the end of slow start on. Several: on the LAN, where the line is full from the start.
+    begin = 11 if flows == "1flow" else 2
+    name, settings = _OF_HOSTS[flows]
+    experiment = _experiment(name, *settings)
+    if kind == "rows":
+        experiment = _with_rows(experiment, begin + seconds)
+    recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
+    network, nics, vcs = build_network(experiment)
+    built = add_hosts(experiment, recorder, network, nics, vcs)
+
+    def delivered() -> int:
+        return sum(flow.report(built.now_ps()).octets_delivered for flow in built.flows.values())
+
+    return Saturated(network, begin, _running(experiment, built), built.check, delivered)
+
+
 def measure(case: str, seconds: float) -> dict[str, Any]:
     """Measure the CPU seconds per simulated second of a case, and where they are spent.
 
@@ -207,31 +268,14 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
     dict
         ``ratio``, ``best_ratio`` (of the best tenth), ``where`` (:func:`_where`), and with hosts ``goodput_mbps``.
     """
-    kind, flows = case.split("-")
     result: dict[str, Any] = {"case": case}
-    if kind in ("cells", "sonet"):
-        network = network_of(case)
-        begin = 10 if flows in ("losses", "records") else 1  # the satellite's line is full, and the buffer
-        run = network.run
-        run(begin * PS)
-        spent = in_tenths(run, begin, seconds)
-        check = network.check_conservation
-    else:
-        # One flow: from the end of slow start on. Several: on the LAN, where the line is full from the start.
-        begin = 11 if flows == "1flow" else 2
-        name, settings = _OF_HOSTS[flows]
-        experiment = _experiment(name, *settings)
-        if kind == "rows":
-            experiment = _with_rows(experiment, begin + 2 * seconds)
-        recorder = TraceRecorder(experiment.record.interval_ps, experiment.record.what)
-        network, nics, vcs = build_network(experiment)
-        built = add_hosts(experiment, recorder, network, nics, vcs)
-        run, check = _running(experiment, built), built.check
-        run(begin * PS)
-        delivered = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
-        spent = in_tenths(run, begin, seconds)
-        more = [flow.report(built.now_ps()).octets_delivered for flow in built.flows.values()]
-        result["goodput_mbps"] = (sum(more) - sum(delivered)) * 8 / seconds / 1e6
+    found = saturated(case, 2 * seconds)
+    network, begin, run = found.network, found.begin_s, found.run
+    run(begin * PS)
+    before = found.delivered() if found.delivered else 0
+    spent = in_tenths(run, begin, seconds)
+    if found.delivered:
+        result["goodput_mbps"] = (found.delivered() - before) * 8 / seconds / 1e6
     result["simulated_s"], result["cpu_s"] = seconds, sum(spent)
     result["ratio"], result["best_ratio"] = sum(spent) / seconds, min(spent) * len(spent) / seconds
     result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -239,7 +283,7 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
     shares = sampled(lambda: run(int((begin + 2 * seconds) * PS)))
     evaluations = {kind: number - evaluations[kind] for kind, number in evaluated(network).items()}
     result["where"] = _where(shares, evaluations, result["ratio"], seconds)
-    check()
+    found.check()
     return result
 
 

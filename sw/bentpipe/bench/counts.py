@@ -10,20 +10,24 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bentpipe.bench.cases import PS
+from bentpipe.bench.cases import PS, WITH_HOSTS
 from bentpipe.bench.kinds import evaluated, kind_of
 from bentpipe_sim.network import Network
 
-__all__ = ["COUNTED", "Counted", "by_object", "count", "in_tree", "run_counted"]
+__all__ = ["COUNTED", "Counted", "by_object", "count", "counted", "in_tree", "run_counted"]
 
 COUNTED: Final = (0.3, 0.35)
 """Simulated seconds between which a case's instructions are counted: the satellite's line is full."""
+_COUNTED_SATELLITE: Final = (11.0, 12.0)
+"""The same of one flow with hosts, over the satellite."""
+_COUNTED_LAN: Final = (2.0, 3.0)
+"""The same of several flows with hosts, over a LAN."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +64,29 @@ def in_tree(tree: Path, *arguments: str, under: Iterable[str] = ()) -> subproces
     return done
 
 
-def run_counted(network: Network, until_s: float) -> dict[str, Any]:
-    """Run a network, and return the number of its cells and evaluations."""
-    network.run(int(until_s * PS))
+def counted(case: str) -> tuple[float, float]:
+    """Return the simulated seconds between which a case's instructions are counted."""
+    kind, _, flows = case.partition("-")
+    if kind not in WITH_HOSTS:
+        return COUNTED
+    return _COUNTED_SATELLITE if flows == "1flow" else _COUNTED_LAN
+
+
+def run_counted(network: Network, run: Callable[[int], object], until_s: float) -> dict[str, Any]:
+    """Run a network by this function, and return the number of its cells and evaluations."""
+    run(int(until_s * PS))
     stats = network.stats()
     cells = sum(stats[node.name]["cells_in"] for node in network.nodes if node.kind == "nic")
     return {"cells": cells, "evaluations": evaluated(network)}
 
 
-def count(tree: Path, case: str, between: tuple[float, float] = COUNTED) -> Counted:
+def count(tree: Path, case: str, between: tuple[float, float] | None = None) -> Counted:
     """Count the instructions of a case in a checkout.
 
-    They are those of a run to the second of two simulated times (s), less those of a run to the first.
+    They are those of a run to the second of two simulated times (s), less those of a run to the first. With hosts they
+    include Python's and those of its libraries.
     """
+    between = between or counted(case)
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is missing (Debian, Ubuntu: apt install valgrind)")
     in_tree(tree, "--inside", case, "--until", "0")  # compiles what is missing

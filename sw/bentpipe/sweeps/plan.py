@@ -33,7 +33,7 @@ _DECIDES: Final = {
 }
 """Whose sources decide what comes out of a run."""
 
-_SOURCES: Final = frozenset({".py", ".toml", ".lark", ".cpp", ".hpp", ".h"})
+_SOURCES: Final = frozenset({".py", ".toml", ".lark", ".cpp", ".hpp", ".h", ".c"})
 
 
 @dataclass(frozen=True, slots=True)

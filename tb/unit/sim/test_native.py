@@ -77,6 +77,25 @@ def test_the_crc_by_tables_is_that_by_multiplication():
     assert subprocess.run([program_of("crc", text)]).returncode == 0
 
 
+def test_vectors_of_32_octets_make_the_same_pattern_and_sums():
+    text = (
+        '#include "pattern.hpp"\n#include <cstdio>\n#include <vector>\nusing namespace bp;\n'
+        "int main() { uint64_t x = 88172645463325252ull; int bad = 0; for (int k = 0; k < 3000; ++k) {"
+        "x ^= x << 13; x ^= x >> 7; x ^= x << 17; const uint64_t offset = x >> 20; const uint32_t key = x, length = k;"
+        "std::vector<uint8_t> one(length + 40), two(length + 40); const unsigned skip = x % 32;"
+        "avx2::pattern_fill(&one[skip], key, offset, length); generic::pattern_fill(&two[skip], key, offset, length);"
+        "bad += one != two; const auto same = [&] {"
+        "const bool equal = avx2::pattern_equal(&one[skip], key, offset, length);"
+        "bad += equal != generic::pattern_equal(&one[skip], key, offset, length); return equal; };"
+        "bad += !same(); if (length) { one[skip + x % length] ^= 1; bad += same(); }"
+        "bad += avx2::halves_of(&one[skip], length) != generic::halves_of(&one[skip], length);"
+        "uint32_t sum = 0; for (unsigned i = 0; i < length; ++i) sum += two[skip + i] << 8 * (i % 2);"
+        "bad += sum_of(&two[skip], length) != folded(sum);"
+        "} return bad != 0; }"
+    )
+    assert subprocess.run([program_of("pattern", text)]).returncode == 0
+
+
 class Convergence(wiring.Component):
     """Return what a SONET line computes of a cell, twice over."""
 

@@ -26,6 +26,7 @@ class Library:
         self.until: list[int] = []
         self.sent: list[bytes] = []
         self.network, self.library, self.ffi, self.is_open = None, self, self, True
+        self.calls = None
 
     def bp_run(self, network: None, until: int) -> int:
         self.until.append(until)
@@ -122,6 +123,60 @@ def test_what_a_record_has_no_place_for_is_refused(what: dict[str, int]) -> None
     with pytest.raises(SimulationError, match="SDU pattern: key"):
         made.send(0, 0, b"head", **what)
     assert not library.sent
+
+
+def two_interfaces(by_module: bool) -> tuple[Any, int]:
+    """Return a started network of two connected interfaces, and the VC from the first to the second."""
+    made: Any = Network(seed=1)
+    first, second = made.add_nic("first"), made.add_nic("second")
+    made.connect(first, second)
+    made.connect(second, first)
+    vc = made.add_vc([first, second], 0, 32)
+    made.start()
+    if not by_module:
+        made.loop.calls = None
+        made.opened()
+    return made, vc
+
+
+@pytest.mark.parametrize("day", [0, 120])
+def test_the_module_of_calls_does_as_the_library_does(day: int) -> None:
+    found = []
+    for by_module in (True, False):
+        made, vc = two_interfaces(by_module)
+        made.report_sent(0)
+        made.run(day * 86400 * 10**12 + 1)  # from the 107th day on a time has more than 63 bits
+        events = []
+        for length in (1, 41, 9000, 65000):
+            made.send(0, vc, b"head" + bytes(8), 7, 3, length, 0, 4, 5)
+            for _ in range(2):
+                events += made.run(made.now_ps + 10**11)
+            handle = events[-1].handle
+            assert made.check(handle, 12, 7, 3, length) is True
+            assert made.check(handle, 12, 7, 11, length) is False
+            assert made.check(handle, 13, 7, 3, length) is False  # it ends behind the SDU
+        found.append((events, made.now_ps))
+        assert [event.length for event in events] == [13, 13, 53, 53, 9012, 9012, 65012, 65012]
+        made.close()
+    assert found[0] == found[1]
+
+
+def test_the_module_of_calls_refuses_wrong_arguments() -> None:
+    made, _ = two_interfaces(True)
+    calls, address = made.loop.calls, made.loop.address
+    for call in (
+        lambda: calls.run(address, 1),
+        lambda: calls.run(address, 1, list),
+        lambda: calls.run("network", 1, PduEvent),
+        lambda: calls.send(address, "text"),
+        lambda: calls.check(address, 0, 0, 0, 0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    for what in ((1 << 32, 0, 0, 0, 1), (0, 0, 0, -1, 1)):
+        with pytest.raises(OverflowError):
+            calls.check(address, *what)
+    made.close()
 
 
 def test_a_closed_network_says_so() -> None:
