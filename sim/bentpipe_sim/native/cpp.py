@@ -254,7 +254,8 @@ class Text:
         if op == "m":
             return f"{self.value(args[0])} ? {self.value(args[1], loose)} : {self.value(args[2], loose)}"
         if op == "table":
-            return self.table(args, *statement.data, width)
+            base, tables = statement.data
+            return self.table(args, base, tables, width)
         if op == "all":
             parts = zip(args, statement.data, strict=True)
             return " && ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)

@@ -21,15 +21,22 @@ _GAIN = 10
 """Instructions that an octet's table has to replace: a value of many pieces is put together first."""
 
 _WIDEST = 64
+_MOST_LEAVES = 128
+"""A sum of more bits is a leaf of other sums."""
+
 _MOST_OCTETS = 16
 """Tables of a value: 16 of 256 numbers are 16 or 32 KiB."""
 
 
+Leaf = tuple[Node, int]
+"""A bit of a node."""
+
+
 @dataclass(frozen=True)
 class _Sum:
-    """A bit: the sum of a constant and of bits, each a 1 in ``of`` at its index."""
+    """A bit: the sum of a constant and of leaves."""
 
-    of: int
+    of: frozenset[Leaf]
     one: bool
 
 
@@ -37,37 +44,39 @@ class _Sums:
     """The bits of a graph as sums of leaves: bits that are no sums."""
 
     def __init__(self) -> None:
-        self.leaves: list[tuple[Node, int]] = []
-        self._index: dict[tuple[Node, int], int] = {}
-        self._known: dict[tuple[Node, int], _Sum] = {}
+        self._known: dict[Leaf, _Sum] = {}
         self._below: dict[Node, frozenset[Node]] = {}
 
     def bit(self, node: Node | None, low: int) -> _Sum:
-        """Return a bit of a node, whose arguments' bits were asked for before; of a constant its lowest bit."""
+        """Return a bit of a node that :meth:`add` was called with, if it is a sum; of a constant its lowest bit."""
         if node is None:
-            return _Sum(0, bool(low & 1))
-        found = self._known.get((node, low))
-        if found is None:
-            found = self._known[node, low] = self._made(node, low)
-        return found
+            return _Sum(frozenset(), bool(low & 1))
+        return self._known.get((node, low)) or _Sum(frozenset({(node, low)}), False)
+
+    def add(self, node: Node) -> None:
+        """Work out the bits of a node, after those of its arguments."""
+        if not _is_sum(node):
+            return
+        for low in range(node.width):
+            found = self._made(node, low)
+            if len(found.of) <= _MOST_LEAVES:
+                self._known[node, low] = found
+        inner = [self.below(each) for arg in node.args for each, _, _ in arg if each is not None]
+        self._below[node] = frozenset({node}).union(*inner)
 
     def _made(self, node: Node, low: int) -> _Sum:
         if node.op == "^":
             a, b = (self._of(arg, low) for arg in node.args)
             return _Sum(a.of ^ b.of, a.one != b.one)
-        if node.op == "~" or (node.op == "all" and node.data == (False,)):
-            a = self._of(node.args[0], low)
-            return _Sum(a.of, not a.one)
         if node.op == "r^":
-            total, one = 0, False
+            total: frozenset[Leaf] = frozenset()
+            one = False
             for k in range(width_of(node.args[0])):
                 a = self._of(node.args[0], k)
                 total, one = total ^ a.of, one != a.one
             return _Sum(total, one)
-        index = self._index.setdefault((node, low), len(self.leaves))
-        if index == len(self.leaves):
-            self.leaves.append((node, low))
-        return _Sum(1 << index, False)
+        a = self._of(node.args[0], low)
+        return _Sum(a.of, not a.one)
 
     def _of(self, bits: Bits, at: int) -> _Sum:
         node, low, _ = cut(bits, at, 1)[0]
@@ -75,13 +84,11 @@ class _Sums:
 
     def below(self, node: Node) -> frozenset[Node]:
         """Return the sums that a node is made of, itself included."""
-        if node.op not in ("^", "~", "r^") and not (node.op == "all" and node.data == (False,)):
-            return frozenset()
-        found = self._below.get(node)
-        if found is None:
-            inner = [self.below(each) for arg in node.args for each, _, _ in arg if each is not None]
-            found = self._below[node] = frozenset({node}).union(*inner)
-        return found
+        return self._below.get(node, frozenset())
+
+
+def _is_sum(node: Node) -> bool:
+    return node.op in ("^", "~", "r^") or (node.op == "all" and node.data == (False,))
 
 
 def with_tables(design: Design) -> Design:
@@ -98,9 +105,7 @@ class _Rewriter:
     def run(self) -> Design:
         design = self.design
         for node in topological(design.roots()):
-            for at in range(node.width):
-                self.sums.bit(node, at)
-            self.sums.below(node)
+            self.sums.add(node)
             self.done[node] = self.graph.make(node.op, node.width, tuple(map(self.value, node.args)), node.data)
         made = Design(self.graph, design.inputs, memories=design.memories)
         made.outputs = {name: self.value(bits) for name, bits in design.outputs.items()}
@@ -131,7 +136,7 @@ class _Rewriter:
             return None
         rows = [self.sums.bit(*bit) for bit in _bits_of(bits)]
         octets = list(self.octets(rows))
-        inner = frozenset[Node]().union(*map(self.sums.below, sums))
+        inner = {node for each in sums for node in self.sums.below(each)}
         before = 2 * len(bits) + 2 * sum(len(arg) for node in inner for arg in node.args)
         if len(octets) > _MOST_OCTETS or before < _GAIN * len(octets):
             return None
@@ -144,16 +149,13 @@ class _Rewriter:
 
     def octets(self, rows: list[_Sum]) -> Iterator[tuple[Bits, tuple[int, ...]]]:
         """Yield the octets on which bits depend, and for each bit of them the bits to which it is added."""
-        used = 0
-        for row in rows:
-            used |= row.of
-        places = [self.sums.leaves[k] for k in range(used.bit_length()) if used >> k & 1]
+        used: set[Leaf] = {leaf for row in rows for leaf in row.of}
         by_octet: dict[tuple[Node, int], list[int]] = {}
-        for node, low in sorted(places, key=lambda place: (place[0].key, place[1])):
+        for node, low in sorted(used, key=lambda place: (place[0].key, place[1])):
             by_octet.setdefault((node, low // 8), []).append(low)
         singles: list[tuple[Bits, int]] = []
         for (node, _), lows in by_octet.items():
-            columns = tuple(self.column(rows, node, low) for low in range(lows[0], lows[-1] + 1))
+            columns = tuple(_column(rows, (node, low)) for low in range(lows[0], lows[-1] + 1))
             octet = cut(self.done[node], lows[0], len(columns))
             if len(columns) > 1:
                 yield octet, columns
@@ -163,9 +165,10 @@ class _Rewriter:
             part = singles[k : k + 8]
             yield cat(bit for bit, _ in part), tuple(column for _, column in part)
 
-    def column(self, rows: list[_Sum], node: Node, low: int) -> int:
-        index = self.sums._index.get((node, low))
-        return 0 if index is None else sum((row.of >> index & 1) << k for k, row in enumerate(rows))
+
+def _column(rows: list[_Sum], leaf: Leaf) -> int:
+    """Return the bits to which a leaf is added."""
+    return sum((leaf in row.of) << k for k, row in enumerate(rows))
 
 
 def _bits_of(bits: Bits) -> Iterator[tuple[Node | None, int]]:

@@ -318,7 +318,7 @@ class Process(AsyncProcess):
         *,
         background: bool = True,
     ):
-        """``kind`` is the class of a testbench's context; without it, this is a process."""
+        """Make a testbench whose context is of this ``kind``, or a process."""
         self.constructor, self.background, self._engine = constructor, background, engine
         self._is_testbench = kind is not None
         self.context = (kind or _ProcessContext)(design, engine, self)
