@@ -160,7 +160,7 @@ class _Rewriter:
             if len(columns) > 1:
                 yield octet, columns
             else:
-                singles.append((octet, columns[0]))
+                singles += [(octet, column) for column in columns]
         for k in range(0, len(singles), 8):
             part = singles[k : k + 8]
             yield cat(bit for bit, _ in part), tuple(column for _, column in part)
