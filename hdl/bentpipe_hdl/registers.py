@@ -20,7 +20,10 @@ _ACCESS = {"rw": "read and written", "ro": "read", "wo": "written"}
 
 
 class Bus(Protocol):
-    """A node's registers as a driver accesses them, wherever the node is: words of 32 bits at addresses of 20 bits."""
+    """A node's registers as a driver accesses them, wherever the node is: words of 32 bits at addresses of 20 bits.
+
+    A bus may also have ``write_all(addr, words)``, which writes a list of words from an address on, in order.
+    """
 
     def read(self, addr: int) -> int:
         """Return the word at ``addr``."""
@@ -415,24 +418,29 @@ class Registers:
 
     def put_all(self, register: Register, values: Sequence[int]) -> None:
         """Write all entries of a table, each a number, in order."""
-        words = [register.pack(value) for value in values]
+        words = list(map(int, values))
         if len(words) != register.count:
             raise ValueError(f"register {register.name} has {register.count} entries, not {len(words)}")
+        register.pack(min(words))
+        register.pack(max(words))
         if register.access == "ro" and not register.on_write:
             raise AttributeError(f"register {register.name} can't be written")
-        write, addr = self._bus.write, self._base + register.addr
-        for word in words:
-            write(addr, word & 0xFFFFFFFF)
-            addr += 1
-            if register.words == 2:
-                write(addr, word >> 32)
-                addr += 1
+        halves = [half for word in words for half in (word & 0xFFFFFFFF, word >> 32)] if register.words == 2 else words
+        self._write_all(self._base + register.addr, halves)
         if register.access == "wo":
-            for index, word in enumerate(words):
-                if word != register.reset:
-                    self._written[register.name, index] = word
-                else:
-                    self._written.pop((register.name, index), None)
+            for key in [key for key in self._written if key[0] == register.name]:
+                del self._written[key]
+            self._written.update(
+                {(register.name, index): word for index, word in enumerate(words) if word != register.reset}
+            )
+
+    def _write_all(self, addr: int, words: list[int]) -> None:
+        together = getattr(self._bus, "write_all", None)
+        if together is not None:
+            together(addr, words)
+            return
+        for index, word in enumerate(words):
+            self._bus.write(addr + index, word)
 
     def follow(self, other: Registers) -> None:
         """Take over the values last written through ``other`` to registers that cannot be read from the node."""

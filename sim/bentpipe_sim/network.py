@@ -18,6 +18,7 @@ from .nodes import Link, Nic, Node, Switch, checked
 from .parts import chosen_threads, number_of, plan
 from .pdus import Pdus
 from .queue_monitor import QueueMonitor
+from .tools import uncollected
 from .topology import Topology
 
 __all__ = ["Network", "Saved"]
@@ -113,6 +114,7 @@ class Network(Topology, Pdus):
         for node in self.nodes:
             node.rehearse()
 
+    @uncollected()
     def start(self) -> None:
         """Build the models that are missing, make the nodes, write their settings. ``send`` and ``run`` call it."""
         if self.loop.is_open:

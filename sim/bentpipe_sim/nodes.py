@@ -85,6 +85,9 @@ class _Nowhere:
     def write(self, addr: int, value: int) -> None:
         del addr, value
 
+    def write_all(self, addr: int, words: list[int]) -> None:
+        del addr, words
+
     def read(self, addr: int) -> int:
         raise ValueError(f"nothing can be read from address {addr:#x}: there is no node")
 
@@ -265,6 +268,9 @@ class Node:
 
     def write(self, addr: int, value: int) -> None:
         self.loop.csr_write(self.index, addr, value)
+
+    def write_all(self, addr: int, words: list[int]) -> None:
+        self.loop.csr_write_all(self.index, addr, words, len(words))
 
     def read(self, addr: int) -> int:
         return self.loop.csr_read(self.index, addr)

@@ -286,6 +286,8 @@ class _Finder:
         The compiled files by module; None: plain.
     reason : str
         Why they are plain; empty if they were chosen to be.
+    found : dict or None
+        The compiled files that :func:`prepare` has found; None: not looked for, or not there.
     """
 
     def __init__(self) -> None:
@@ -293,6 +295,7 @@ class _Finder:
         self._decided = False
         self.form: dict[str, Path] | None = None
         self.reason = ""
+        self.found: dict[str, Path] | None = None
 
     def find_spec(self, name: str) -> ModuleSpec | None:
         if not self._decided and name not in _modules():
@@ -309,7 +312,7 @@ class _Finder:
             mode = _mode()
             if mode != "plain":
                 try:
-                    self.form = _find()
+                    self.form = self.found or _find()
                     if self.form is None:
                         self.reason = "not compiled yet"
                 except _NotMade as why:
@@ -339,7 +342,8 @@ def prepare(show_progress: bool = False) -> str | None:
     if _mode() == "plain":
         return None
     try:
-        if _find() is None:
+        _finder.found = _find()
+        if _finder.found is None:
             from bentpipe.progress import waiting
 
             with waiting("Compiling the hosts, once; takes some 15 seconds", show_progress):

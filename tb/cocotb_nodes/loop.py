@@ -101,6 +101,7 @@ class RtlNetwork:
             await self.clock()
         loop = self.network.loop  # a driver's accesses, from a bridged thread, instead of the native loop's
         loop.csr_write, loop.csr_read = resume(self.write), resume(self.read)
+        loop.csr_write_all = resume(self.write_all)
         for spec in self.network.nodes:
             await bridge(spec.driver.identify)()
             await bridge(spec.configure)()
@@ -123,6 +124,10 @@ class RtlNetwork:
         node.set("csr_w_en", 1)
         await self.clock()
         node.set("csr_w_en", 0)
+
+    async def write_all(self, index, addr, words, count):
+        for k in range(count):
+            await self.write(index, addr + k, words[k])
 
     async def read(self, index, addr):
         node = self.nodes[index]

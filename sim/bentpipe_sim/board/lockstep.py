@@ -138,7 +138,12 @@ class LockstepNetwork(Network):
             native_write(index, addr, value)
             board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
 
+        def write_all(index: int, addr: int, words: list[int], count: int) -> None:
+            for k in range(count):
+                write(index, addr + k, words[k])
+
         self.loop.divert("csr_write", write)
+        self.loop.divert("csr_write_all", write_all)
 
     def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
         """Return the window of each node."""

@@ -37,11 +37,8 @@ int Ledger::add(const Hop* hops, size_t count) {
         vc.stages.back().hop = hop;
         if (hop.kind == LINK || hop.kind == SONET) {
             auto& there = passing_[place(hop.node, hop.port)];
-            auto same = std::find_if(there.begin(), there.end(), [&](const Paths& paths) {
-                return this->hop(paths.front()).key == hop.key && this->hop(paths.front()).mask == hop.mask;
-            });
-            if (same == there.end()) same = there.insert(same, Paths{});
-            same->push_back({index, k});
+            const size_t same = there.named.emplace(uint64_t(hop.key) << 32 | hop.mask, there.all.size()).first->second;
+            at(there.all, same).push_back({index, k});
         } else if (k == 0 || hop.kind == SWITCH || hop.kind == ROOT) {
             at(by_number_[size_t(hop.node)], hop.number).push_back({index, k});
         }
@@ -277,7 +274,7 @@ void Ledger::archive(Archive& a) {
 const Ledger::Paths* Ledger::find(int node, int port, uint32_t header) const {
     const auto known = passing_.find(place(node, port));
     if (known != passing_.end())
-        for (const Paths& each : known->second)
+        for (const Paths& each : known->second.all)
             if (hop(each.front()).names(header)) return &each;
     return nullptr;
 }

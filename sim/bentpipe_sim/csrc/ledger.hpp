@@ -290,6 +290,10 @@ class Ledger {
         size_t stage = 0;
     };
     using Paths = std::vector<Passing>;  // that are one up to a place; at a switch the VC that comes in there first
+    struct Shared {  // all paths through a link or SONET line, and the index of those with a key and mask
+        std::vector<Paths> all;
+        std::unordered_map<uint64_t, size_t> named;
+    };
     struct Line {
         SonetInFlight way[2];
     };
@@ -367,8 +371,8 @@ class Ledger {
     CellCounts& cells_;
     std::vector<Vc> vcs_;
     std::vector<int> alone_;  // VCs without PDUs
-    std::unordered_map<uint64_t, std::vector<Paths>> passing_;  // of links and SONET lines, by node and port
-    std::vector<std::vector<Paths>> by_number_;                 // of sources and switches
+    std::unordered_map<uint64_t, Shared> passing_;  // of links and SONET lines, by node and port
+    std::vector<std::vector<Paths>> by_number_;     // of sources and switches
     Inputs entering_, leaving_;  // of switches that pass paths; of the nodes behind them, with the stages before those
     Inputs tagging_;             // of sinks whose cells with CLP = 1 are counted
     std::unordered_map<uint64_t, int> path_port_;  // where a path comes in, by switch and number there

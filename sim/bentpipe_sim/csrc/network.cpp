@@ -25,6 +25,9 @@ int bp_connect(bp_net* net, int from, int from_port, int to, int to_port, uint64
 }
 
 void bp_csr_write(bp_net* net, int index, uint32_t addr, uint32_t value) { net->loop.write(index, addr, value); }
+void bp_csr_write_all(bp_net* net, int index, uint32_t addr, const uint32_t* values, uint32_t count) {
+    for (uint32_t k = 0; k < count; ++k) net->loop.write(index, addr + k, values[k]);
+}
 uint32_t bp_csr_read(bp_net* net, int index, uint32_t addr) { return net->loop.read(index, addr); }
 void bp_schedule(bp_net* net, const bp_scheduled_write* writes, uint64_t count) {
     static_assert(sizeof(bp_scheduled_write) == sizeof(bp::ScheduledWrite), "they are one");

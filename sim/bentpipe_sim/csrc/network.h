@@ -44,6 +44,7 @@ int bp_add_node(bp_net*, const char* model_path);
 int bp_connect(bp_net*, int from, int from_port, int to, int to_port, uint64_t delay, int sends, int merges);
 
 void bp_csr_write(bp_net*, int node, uint32_t addr, uint32_t value);
+void bp_csr_write_all(bp_net*, int node, uint32_t addr, const uint32_t* values, uint32_t count); /* from `addr` on, in order */
 uint32_t bp_csr_read(bp_net*, int node, uint32_t addr);
 /* Register writes that are made while time passes, in the order of their ticks, each before its tick. They replace those
    that were not made yet. All up to the tick `made` are made. */

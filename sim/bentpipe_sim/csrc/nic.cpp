@@ -214,6 +214,7 @@ void Nic::sent(uint64_t tick, uint32_t vc) {
 
 void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_length, uint32_t every) {
     RxVc& rx = rx_[vc];
+    hosted_ -= rx.place >= 0 && !rx.sink;
     rx.sink = std::make_unique<Sink>();
     rx.sink->key = key;
     rx.sink->base = pattern_base(key);
@@ -221,7 +222,6 @@ void Nic::sink(uint32_t vc, uint32_t key, uint32_t reply_vc, uint32_t reply_leng
     rx.sink->reply_length = reply_length;
     rx.sink->every = every;
     look_at_octets(vc);
-    count_hosted();
 }
 
 void Nic::count_hosted() {

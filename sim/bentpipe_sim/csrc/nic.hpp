@@ -77,8 +77,8 @@ class Nic {
     // The VC's place in the ledger, where it begins and ends.
     void sends_in(int place, uint32_t vc) { tx_[vc].place = place; }
     void receives_in(int place, uint32_t vc) {
+        hosted_ += rx_[vc].place < 0 && !rx_[vc].sink;
         rx_[vc].place = place;
-        count_hosted();
     }
 
     uint64_t backlog(uint32_t vc) const { return tx_[vc].queue.size(); }    // PDUs queued or in work

@@ -11,6 +11,16 @@ struct W {
     uint64_t w[N];
 };
 
+struct ReversedOctets {
+    uint8_t of[256]{};
+    constexpr ReversedOctets() {
+        for (int k = 0; k < 256; ++k)
+            for (int bit = 0; bit < 8; ++bit) of[k] |= uint8_t((k >> bit & 1) << (7 - bit));
+    }
+    constexpr uint8_t operator[](size_t k) const { return of[k]; }
+};
+static constexpr ReversedOctets reversed_octet;
+
 // To where nothing of what is moved lies: 16 octets in a register, all of them read first.
 template <int N>
 inline void move(W<N>& to, const W<N>& from) {

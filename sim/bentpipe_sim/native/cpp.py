@@ -70,6 +70,7 @@ class Text:
     ):
         self.plan, self.names, self.rows, self.flags = plan, names, rows, flags
         self.heat: dict[Register, float] = {}
+        self.tables: dict[tuple[tuple[int, ...], int], str] = {}  # names of tables, by columns and width
         self.often = 1.0  # what is made text now is executed
         self.copied = set(plan.copied)
         # Of each variable: the block of all its uses, that of its first value; those that are declared
@@ -94,7 +95,8 @@ class Text:
             f"    const {local_type(register.width)} c_{self.names[register]} = s.{self.names[register]};"
             for register in self.plan.copied
         ]
-        return copies + self.walk(self.plan.tree, (), shared)
+        body = self.walk(self.plan.tree, (), shared)
+        return [*(_table(*each, name) for each, name in self.tables.items()), *copies, *body]
 
     def find(self, tree: Iterable[Statement | Branch], path: tuple[int, ...]) -> None:
         """Find for each variable the block that contains all its uses, and the block that first assigns it."""
@@ -251,6 +253,9 @@ class Text:
             return f"{statement.data}({', '.join(self.value(arg) for arg in args)})"
         if op == "m":
             return f"{self.value(args[0])} ? {self.value(args[1], loose)} : {self.value(args[2], loose)}"
+        if op == "table":
+            base, tables = statement.data
+            return self.table(args, base, tables, width)
         if op == "all":
             parts = zip(args, statement.data, strict=True)
             return " && ".join(("" if is_one else "!") + self.value(bit) for bit, is_one in parts)
@@ -287,6 +292,14 @@ class Text:
             is_signed, rest = (str(holds).lower() for holds in (op[0] == "s", op[1] == "%"))
             return f"divided<{width}, {is_signed}>({a}, {b}, {rest})"
         raise NetlistError(f"the native engine has no operation {op} of {width} bits")
+
+    def table(self, args: tuple[Bits, ...], base: int, tables: Iterable[tuple[int, ...]], width: int) -> str:
+        """Return a sum modulo 2 of numbers from tables; the tables are declared by :meth:`lines`."""
+        terms = [number(base, width)] if base else []
+        for arg, columns in zip(args, tables, strict=True):
+            name = self.tables.setdefault((columns, width), f"table_{len(self.tables)}")
+            terms.append(f"{name}[{self.value(arg)}]")
+        return " ^ ".join(terms)
 
     def sum(self, op: str, args: tuple[Bits, ...], width: int, loose: bool) -> str:
         sizes = [_effective(arg) for arg in args]
@@ -398,6 +411,14 @@ class Text:
                 text = text if big else f"(uint32_t){text}"
                 terms.append(f"{text} << {here}" if here else text)
                 continue
+            falling = _falling((node, low, size), pieces)
+            if falling >= _FALLING:
+                del pieces[: falling - 1]
+                at += falling - 1
+                text = self.reversed(node, low, falling)
+                text = f"(uint64_t){text}" if big and here else f"(uint32_t){text}" if here else text
+                terms.append(f"{text} << {here}" if here else text)
+                continue
             again = 0  # its highest bit repeated: a signed number in more bits
             while pieces and pieces[0] == (node, low + size - 1, 1):
                 pieces.pop(0)
@@ -442,6 +463,18 @@ class Text:
             text = f"({text} & {number((1 << size) - 1, width)})"
         return text, type_bits
 
+    def reversed(self, node: Node, high: int, size: int) -> str:
+        """Return ``size`` bits of an octet of a node from bit ``high`` downwards, the first in the lowest bit."""
+        text, octet = self.atom(node), high // 8
+        if octet:
+            text = f"({text} >> {8 * octet})"
+        if node.width > 8 * octet + 8 or node in self.loose:
+            text = f"(uint8_t){text}"
+        text, unused = f"reversed_octet[{text}]", 7 - high % 8
+        if unused:
+            text = f"({text} >> {unused})"
+        return text if size == high % 8 + 1 else f"({text} & {number((1 << size) - 1, 8)})"
+
     def signed(self, bits: Bits) -> str:
         """Return a signed number of up to 64 bits, as int64_t."""
         size = width_of(bits)
@@ -459,6 +492,9 @@ _CHEAP = 31
 
 _TURNED = 16
 """So many bits are taken from a number that is turned, octet by octet, rather than one by one."""
+
+_FALLING = 3
+"""So many bits of an octet in the opposite order are taken from the table of reversed octets rather than one by one."""
 
 
 class _Loose:
@@ -546,6 +582,28 @@ def _turned(first: Piece, others: Iterable[Piece]) -> int:
             break
         count += 1
     return count
+
+
+def _falling(first: Piece, others: Iterable[Piece]) -> int:
+    """Return how many single bits of one octet of a number follow each other downwards."""
+    node, low, size = first
+    if size > 1 or node is None or node.width > 64:
+        return 0
+    count = 1
+    for piece in others:
+        if count > low % 8 or piece != (node, low - count, 1):
+            break
+        count += 1
+    return count
+
+
+def _table(columns: tuple[int, ...], width: int, name: str) -> str:
+    """Return the declaration of a table: for each number the sum modulo 2 of the columns at which it has a 1."""
+    values = [0]
+    for column in columns:
+        values += [value ^ column for value in values]
+    kind = f"uint{32 if width <= 32 else 64}_t"
+    return f"    static const {kind} {name}[] = {{{', '.join(number(value, width) for value in values)}}};"
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:

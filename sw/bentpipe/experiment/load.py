@@ -30,6 +30,7 @@ from bentpipe.results.knees import FIGURES
 from bentpipe_hdl.settings import Settings, key_of
 from bentpipe_hdl.units import format_time, parse_time
 from bentpipe_hdl.words import kind_of, nearest
+from bentpipe_sim.tools import uncollected
 
 __all__ = [
     "apply_settings",
@@ -52,6 +53,7 @@ class _Options:
     quick: bool = False
 
 
+@uncollected()
 def load(
     name: str,
     settings: Sequence[str] = (),
@@ -67,6 +69,7 @@ def load(
     return file.changed(file.document, file.source, _read(settings, "--set"), _Options(seed, duration_ps, quick))
 
 
+@uncollected()
 def load_cases(
     name: str,
     settings: Sequence[str] = (),

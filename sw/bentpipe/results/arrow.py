@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_column", "arrow_numbers", "arrow_table"]
+__all__ = ["arrow_column", "arrow_dictionary", "arrow_numbers", "arrow_table"]
 
 
 def arrow_numbers(values: array[int] | array[float]) -> pa.Array:
@@ -56,6 +56,18 @@ def arrow_column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.A
     if code is None:
         return pa.array(values, kind)
     return _with(kind, values, pa.py_buffer(array(code, [0 if value is None else value for value in values])))
+
+
+def arrow_dictionary(texts: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return a column of texts, of which each may be None, as indices into a dictionary in order of appearance.
+
+    It is that of ``dictionary_encode``, which would import ``pyarrow.compute``: 40 ms.
+    """
+    import pyarrow as pa
+
+    index = {text: k for k, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
+    indices = arrow_column([None if text is None else index[text] for text in texts], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, arrow_column(list(index), pa.string()))
 
 
 def arrow_table(rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None) -> pa.Table:

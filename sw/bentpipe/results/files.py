@@ -6,10 +6,10 @@ import json
 from array import array
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bentpipe.errors import BentpipeError
-from bentpipe.results.arrow import arrow_column, arrow_numbers, arrow_table
+from bentpipe.results.arrow import arrow_column, arrow_dictionary, arrow_numbers, arrow_table
 from bentpipe.results.columns import TRACE, arrow_schema
 from bentpipe.results.schema import SCHEMA_VERSION, Trace, Writes
 
@@ -96,9 +96,17 @@ def _stream_schema() -> Any:
     return arrow_schema(TRACE)
 
 
-def _trace_table(trace: Trace) -> Any:
-    import pyarrow as pa
+class _Rows(NamedTuple):
+    """A trace as rows: the index of each row's series in ``names``, its time in ps, value, and kind of event."""
 
+    names: list[str]
+    series: array[int]
+    times: array[int]
+    values: array[int]
+    kinds: list[str | None]
+
+
+def _trace_rows(trace: Trace) -> _Rows:
     names = list(dict.fromkeys([*trace.series, *(e[0] for e in trace.events)]))
     number = {name: i for i, name in enumerate(names)}
     series, times, values = array("i"), array("q"), array("q")
@@ -112,14 +120,35 @@ def _trace_table(trace: Trace) -> Any:
         times.append(time_ps)
         values.append(value)
         kinds.append(kind)
+    return _Rows(names, series, times, values, kinds)
+
+
+def _trace_table(trace: Trace) -> Any:
+    import pyarrow as pa
+
+    rows = _trace_rows(trace)
     return pa.table(
         {
-            "series": pa.DictionaryArray.from_arrays(arrow_numbers(series), arrow_column(names, pa.string())),
-            "time_ps": arrow_numbers(times),
-            "value": arrow_numbers(values),
-            "event": arrow_column(kinds, pa.string()).dictionary_encode(),
+            "series": pa.DictionaryArray.from_arrays(arrow_numbers(rows.series), arrow_column(rows.names, pa.string())),
+            "time_ps": arrow_numbers(rows.times),
+            "value": arrow_numbers(rows.values),
+            "event": arrow_dictionary(rows.kinds),
         }
     )
+
+
+def _stream_table(trace: Trace) -> Any:
+    """Return the rows with texts in the place of dictionaries; ``Table.cast`` would import ``pyarrow.compute``."""
+    import pyarrow as pa
+
+    rows = _trace_rows(trace)
+    columns = [
+        arrow_column([rows.names[index] for index in rows.series], pa.string()),
+        arrow_numbers(rows.times),
+        arrow_numbers(rows.values),
+        arrow_column(rows.kinds, pa.string()),
+    ]
+    return pa.Table.from_arrays(columns, schema=_stream_schema())
 
 
 def write_changes(path: Path, writes: Writes) -> None:
@@ -134,8 +163,8 @@ def write_changes(path: Path, writes: Writes) -> None:
     ]
     columns = {
         "time_ps": arrow_column([at_ps for at_ps, _, _, _ in writes], pa.int64()),
-        "source": arrow_column([source for _, source, _, _ in writes], pa.string()).dictionary_encode(),
-        "key": arrow_column([key for _, _, key, _ in writes], pa.string()).dictionary_encode(),
+        "source": arrow_dictionary([source for _, source, _, _ in writes]),
+        "key": arrow_dictionary([key for _, _, key, _ in writes]),
         "value": arrow_column(figures, pa.float64()),
         "text": arrow_column(texts, pa.string()),
     }
@@ -228,7 +257,7 @@ class TraceStream:
 
     def add(self, trace: Trace) -> None:
         try:
-            self._writer.write_table(_trace_table(trace).cast(_stream_schema()))
+            self._writer.write_table(_stream_table(trace))
             self._file.flush()
         except OSError as error:
             raise named(error, self._path) from error

@@ -5,7 +5,7 @@ from array import array
 import pyarrow as pa
 import pytest
 
-from bentpipe.results.arrow import arrow_column, arrow_numbers, arrow_table
+from bentpipe.results.arrow import arrow_column, arrow_dictionary, arrow_numbers, arrow_table
 
 COLUMNS = [
     ([1, None, -(2**63), 2**63 - 1], None),
@@ -30,6 +30,15 @@ def test_a_column_is_the_one_that_pyarrow_makes(values, kind):
     expected = pa.array(values, kind)
     assert column.type == expected.type and column.equals(expected)
     assert column.null_count == expected.null_count
+
+
+@pytest.mark.parametrize("texts", [["b", None, "a", "b", "\u00fc"], [None, None], [], ["x", "x"]])
+def test_a_dictionary_is_the_one_that_pyarrow_makes(texts):
+    column = arrow_dictionary(texts)
+    column.validate(full=True)
+    expected = pa.array(texts, pa.string()).dictionary_encode()
+    assert column.type == expected.type and column.null_count == expected.null_count
+    assert column.indices.equals(expected.indices) and column.dictionary.equals(expected.dictionary)
 
 
 @pytest.mark.parametrize(("typecode", "kind"), [("i", pa.int32()), ("q", pa.int64()), ("d", pa.float64())])

@@ -197,15 +197,21 @@ def test_a_whole_table_is_written_like_its_entries():
         def read(self, addr):
             raise AssertionError("nothing of it can be read")
 
+    class BlockBus(Bus):
+        def write_all(self, addr, words):
+            self.kept.update(enumerate(words, addr))
+
     shape = RegisterMap("part", "", 1, {}, (table,))
     values = [1 << 63 | 5, 0, 255, 0]
-    single, whole = Registers(Bus(one), shape), Registers(Bus(all_at_once), shape)
-    for registers in (single, whole):
+    in_a_block = {}
+    single, whole, block = (Registers(bus, shape, 0x100) for bus in (Bus(one), Bus(all_at_once), BlockBus(in_a_block)))
+    for registers in (single, whole, block):
         registers.slots[1] = 7
     for index, value in enumerate(values):
         single.slots[index] = value
     whole.slots[:] = values
-    assert one == all_at_once and whole.slots[:] == single.slots[:] == values
+    block.slots[:] = values
+    assert one == all_at_once == in_a_block and block.slots[:] == whole.slots[:] == single.slots[:] == values
     whole.slots[1].low = 3
     assert whole.slots[:] == [values[0], 3, 255, 0]
     for wrong in (values[:3], [*values, 0], [-1, 0, 0, 0], [1 << 64, 0, 0, 0]):

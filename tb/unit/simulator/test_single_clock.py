@@ -4,13 +4,18 @@ Each bench runs in both simulators: what it sees, and when, is the same."""
 
 import gc
 import io
+import sysconfig
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Assert, ClockDomain, ClockSignal, Elaboratable, Module, Signal, signed
 from amaranth.lib import enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
+from bentpipe_sim.native import Simulator
+from bentpipe_sim.native.simulator.context import BenchContext, Tick
 from models.simulators import BOTH
 from unit.simulator.test_waves import changes
 
@@ -18,9 +23,11 @@ from unit.simulator.test_waves import changes
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """Amaranth's coroutines complain when they are dropped while they wait: here, and not in a later test."""
+@pytest.fixture(autouse=True, params=["", "plain"])
+def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both forms of benches. Amaranth's coroutines complain when they are dropped while they wait: here, and not in a
+    later test."""
+    monkeypatch.setenv("BENTPIPE_BENCHES", request.param)
     yield
     gc.collect()
 
@@ -518,3 +525,97 @@ def test_waves_at_the_same_time():
         simulator.run()
 
     both(drive)
+
+
+def values_set(simulator, bench, c, log):
+    """Set numbers in every form to signals in every form."""
+
+    @bench
+    async def run(ctx):
+        for value in (0, 15, 16, -1, True, Kind.BUSY, 2**70 + 3, 7):
+            ctx.set(c.step, value)
+            ctx.set(c.small, value)
+            await look(ctx, c, log)
+            log.append((ctx.get(c.small), await ctx.tick()))
+        ctx.set(expr=c.step, value=2)
+        ctx.set(c.step, 9)
+        ctx.set(c.step[1:3], 2)
+        log.append(ctx.get(c.step))
+        ctx.set(c.kind, Kind.BUSY)
+        log.append((ctx.get(c.kind), ctx.get(c.step)))
+        for wrong in ((c.step,), (c.step, 1, 2), (c.step, "1"), (c.step, None), ("step", 1)):
+            with pytest.raises((TypeError, SyntaxError)):
+                ctx.set(*wrong)
+        with pytest.raises(TypeError):
+            ctx.tick(1, 2)
+        log.append(await ctx.tick("sync"))
+        log.append(await ctx.tick(domain="sync"))
+        ctx.set(c.domain.rst, 1)
+        log.append(await ctx.tick())
+        await look(ctx, c, log)
+
+    simulator.run()
+    simulator.reset()
+    simulator.run_until(4.3e-6)
+
+
+def test_values_that_are_set_in_every_form():
+    assert len(both(values_set)) > 20
+
+
+def test_a_tick_is_awaited_by_hand():
+    def by_hand(simulator, bench, c, log):
+        @bench
+        async def run(ctx):
+            await ctx.tick()
+            waiting = ctx.tick().__await__()
+            with pytest.raises(StopIteration) as stop:
+                next(waiting)
+            log.append(stop.value.value)
+            await look(ctx, c, log)
+
+        simulator.run()
+
+    log = []
+    played(lambda design: Simulator(design, is_short=True), lambda *given: by_hand(*given[:3], log))
+    assert log[0] == (True, False) and log[1][0] == 2
+
+
+@pytest.mark.skipif(not Path(sysconfig.get_path("include"), "Python.h").is_file(), reason="needs Python.h")
+def test_sets_and_ticks_need_no_python(monkeypatch):
+    monkeypatch.setenv("BENTPIPE_BENCHES", "")
+    calls = []
+    monkeypatch.setattr(Tick, "passed", lambda *_: calls.append("tick"))
+    made = BenchContext.writer
+    monkeypatch.setattr(BenchContext, "writer", lambda self, expr: calls.append("writer") or made(self, expr))
+    monkeypatch.setattr(BenchContext, "set", lambda *_: calls.append("set"))
+
+    def drive(simulator, bench, c, log):
+        @bench
+        async def run(ctx):
+            for k in range(20):
+                ctx.set(c.step, k % 16)
+                await ctx.tick()
+            log.append(ctx.get(c.n))
+
+        simulator.run()
+
+    found = played(lambda design: Simulator(design, is_short=True), drive)
+    assert (found[0], calls) == (sum(k % 16 for k in range(20)), ["writer"])
+
+
+def test_contexts_and_designs_are_collected(monkeypatch):
+    def drive(simulator, bench, c, log):
+        @bench
+        async def run(ctx):
+            log.append(weakref.ref(ctx))
+            ctx.set(c.step, 3)
+            await ctx.tick().repeat(3)
+            await ctx.tick()
+
+        simulator.run()
+        log.append(weakref.ref(c.step))
+
+    context, _, _ = played(lambda design: Simulator(design, is_short=True), drive)
+    gc.collect()
+    assert context() is None

@@ -24,11 +24,11 @@ from bentpipe_hdl.amaranth_simulation import (
 if TYPE_CHECKING:
     from .single_clock import SingleClock
 
-__all__ = ["Process", "Waiter"]
+__all__ = ["HIT", "RESET", "BenchContext", "Process", "Tick", "Waiter"]
 
 _MOST = 5000
 """Expressions that are remembered; benches may make them anew for each use."""
-_HIT, _RESET = (True, False), (True, True)
+HIT, RESET = (True, False), (True, True)
 """Results of a tick without samples."""
 
 
@@ -63,7 +63,7 @@ class Waiter:
         if self.tick.reads:
             self.result = (True, in_reset, *[read() for read in self.tick.reads])
         else:
-            self.result = _RESET if in_reset else _HIT
+            self.result = RESET if in_reset else HIT
         process.waits_on = None
         process.runnable = True
         return self.is_lasting
@@ -164,7 +164,7 @@ class Tick(TickTrigger):
         single.fire()
         single.compiled.stale = True
         if values is None:
-            return _RESET if in_reset else _HIT
+            return RESET if in_reset else HIT
         return (True, bool(in_reset), *values)
 
     def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
@@ -222,7 +222,9 @@ class _Ticking:
     """A context whose ``tick`` waits without a trigger where it can."""
 
     _engine: Any
+    _process: Any
     _ticks: dict[Any, Any]
+    _kind = Tick
 
     def tick(self, domain: Any = "sync", *, context: Any = None) -> TickTrigger:
         try:
@@ -233,7 +235,7 @@ class _Ticking:
         domain_found = found._domain
         if (domain_found.async_reset and domain_found.rst is not None) or self._engine.is_driven(domain_found.clk):
             return found
-        made = Tick(self._engine, self._process, domain=domain_found)
+        made = self._kind(self._engine, self._process, domain=domain_found)
         self._ticks[domain if context is None else (domain, context)] = made
         return made
 
@@ -244,7 +246,9 @@ class _ProcessContext(_Ticking, ProcessContext):
         self._ticks: dict[Any, Any] = {}
 
 
-class _TestbenchContext(_Ticking, TestbenchContext):
+class BenchContext(_Ticking, TestbenchContext):
+    """The context of a testbench."""
+
     def __init__(self, *args: Any):
         super().__init__(*args)
         self._ticks: dict[Any, Any] = {}
@@ -266,18 +270,19 @@ class _TestbenchContext(_Ticking, TestbenchContext):
             if len(self._writers) > _MOST:
                 self._writers.clear()
                 self._written.clear()
-            write = self._writer(expr)
+            write = self.writer(expr)
             self._writers[id(expr)] = write
             self._written.append(expr)
         write(value)
 
-    def _writer(self, expr: Any) -> Callable[[Any], None]:
+    def writer(self, expr: Any) -> Callable[[Any], None]:
+        """Return the function that sets an expression."""
         value, engine = Value.cast(expr), self._engine
         slot = engine.plain_input(value)
         shape = expr.shape() if isinstance(expr, ValueCastable) else None
         converted = shape.const if isinstance(shape, ShapeCastable) else None
         if slot is None:
-            return lambda new: super(_TestbenchContext, self).set(expr, new)
+            return lambda new: super(BenchContext, self).set(expr, new)
         mask, write, state, compiled = (1 << len(value)) - 1, engine.writer_of(slot), engine.state, engine.compiled
         sign = 1 << (len(value) - 1) if value.shape().signed and len(value) else 0
 
@@ -304,10 +309,19 @@ class _TestbenchContext(_Ticking, TestbenchContext):
 class Process(AsyncProcess):
     """A testbench or a process."""
 
-    def __init__(self, design: Any, engine: Any, constructor: Any, *, testbench: bool, background: bool):
+    def __init__(
+        self,
+        design: Any,
+        engine: Any,
+        constructor: Any,
+        kind: type[BenchContext] | None = None,
+        *,
+        background: bool = True,
+    ):
+        """Make a testbench whose context is of this ``kind``, or a process."""
         self.constructor, self.background, self._engine = constructor, background, engine
-        self._is_testbench = testbench
-        self.context = (_TestbenchContext if testbench else _ProcessContext)(design, engine, self)
+        self._is_testbench = kind is not None
+        self.context = (kind or _ProcessContext)(design, engine, self)
         self.reset()
 
     def run(self) -> None:

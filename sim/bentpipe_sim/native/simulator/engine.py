@@ -10,6 +10,7 @@ other. What is different: combinational values are worked out when something ask
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -40,6 +41,7 @@ from ..netlist import NetlistError
 from .context import Process, Waiter
 from .model import FAST, State, model_of
 from .monitors import Monitors
+from .quick import testbench_context
 from .single_clock import SingleClock
 from .source import masks_of
 
@@ -52,10 +54,11 @@ _MOST = 5000
 class _Input(SignalState):
     """A signal that nothing in the design drives."""
 
-    __slots__ = ("mask", "state", "write")
+    __slots__ = ("address", "mask", "size", "state", "write")
 
-    def __init__(self, signal: Signal, pending: set[Any], state: State, write: Callable[[int], None]):
-        self.state, self.write, self.mask = state, write, (1 << len(signal)) - 1
+    def __init__(self, signal: Signal, pending: set[Any], state: State, piece: list[Any]):
+        self.state, self.write, self.mask = state, state.whole(piece), (1 << len(signal)) - 1
+        self.address, self.size = state.address_of(piece)[0], state.size_of(piece)
         super().__init__(signal, pending)
 
     def commit(self) -> bool:
@@ -234,6 +237,8 @@ class _Derived:
 class _Clock:
     """A clock that :meth:`Simulator.add_clock` makes."""
 
+    __slots__ = ("at", "falling", "half", "phase", "rising", "slot", "write")
+
     def __init__(self, slot: Any, phase: int, period: int):
         self.slot, self.phase, self.half = slot, phase, period // 2
         self.write = slot.write if isinstance(slot, _Input) else lambda level: None
@@ -260,7 +265,8 @@ class Engine(BaseEngine):
     """
 
     state: Any = None
-    direct: SingleClock | None = None
+    __slots__ = ("direct", "is_eager")  # :mod:`.quick` looks at them where they are
+
     direct_waiter: Waiter | None = None
     living = 0
 
@@ -274,6 +280,7 @@ class Engine(BaseEngine):
         model = model_of(netlist, shown, optimization)
         self.compiled = State(model)
         self.state = _EngineState(self)
+        self.direct: SingleClock | None = None
         self.is_eager = False  # whatever changes is looked at at once
         self.watched: list[_Driven] = []
         self.struck: list[Edge] = []
@@ -313,7 +320,7 @@ class Engine(BaseEngine):
         pieces = model.map.values[number]
         inputs = [piece for piece in pieces if piece[0] == "place" and self._is_input(piece)]
         if len(pieces) == 1 and inputs and pieces[0][2:] == [0, len(signal)] and signal not in self.combinational:
-            return _Input(signal, self.state.pending, self.compiled, self.compiled.whole(pieces[0]))
+            return _Input(signal, self.state.pending, self.compiled, pieces[0])
         read, writer = self.compiled.reader(pieces), self.compiled.writer(pieces)
         return _Driven(signal, self, _with_sign(signal, read), writer)
 
@@ -444,6 +451,11 @@ class Engine(BaseEngine):
             function = self._functions[mask] = partial(self.compiled.model.edge(mask), self.compiled.buffer.pointer)
         return function
 
+    def addresses_of(self, mask: int) -> tuple[int, int]:
+        """Return the addresses of that function and of its argument."""
+        function = ctypes.cast(self.compiled.model.edge(mask), ctypes.c_void_p)
+        return function.value or 0, self.compiled.address.value or 0
+
     def clocks_of(self, mask: int) -> Callable[[int], None]:
         """Return the function for so many edges of these clocks."""
         return partial(self.compiled.model.clocks(mask), self.compiled.address)
@@ -451,11 +463,12 @@ class Engine(BaseEngine):
     # Processes
 
     def add_async_process(self, simulator: Any, process: Any) -> None:
-        self._processes.append(Process(self.design, self, process, testbench=False, background=True))
+        self._processes.append(Process(self.design, self, process))
         self._is_always_eager = self.is_eager = True
 
     def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
-        self._testbenches.append(Process(self.design, self, process, testbench=True, background=background))
+        kind = testbench_context(Engine, _Clock)
+        self._testbenches.append(Process(self.design, self, process, kind, background=background))
         self.living += 1
 
     def last_testbench(self) -> Any:

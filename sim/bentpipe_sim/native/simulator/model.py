@@ -213,6 +213,8 @@ class State:
     ``stale`` says that the state is another one than when the values that the top component shows were worked out.
     """
 
+    __slots__ = ("_groups", "_ports", "address", "buffer", "model", "stale")
+
     def __init__(self, model: Model):
         self.model, self.buffer = model, Buffer(model.size)
         self.address = self.buffer.address
@@ -341,6 +343,10 @@ class State:
             return self.group(piece[1]).address_of(piece[2]), piece[3] if len(piece) > 4 else 0
         octet, _, low, _, _ = self._place(piece)
         return (self.address.value or 0) + octet, low
+
+    def size_of(self, piece: list[Any]) -> int:
+        """Return the octets of what a piece is part of."""
+        return self._place(piece)[1]
 
     def whole(self, piece: list[Any]) -> Callable[[int], None]:
         """Return a function that writes a piece that is a whole input."""

@@ -31,7 +31,27 @@ class SingleClock:
         The time, in femtoseconds, from which on no edge is taken.
     fire : function
         Make the edge in the compiled design.
+    function, address : int
+        Addresses of the same function and of its argument.
     """
+
+    __slots__ = (
+        "address",
+        "clock",
+        "compiled",
+        "edge",
+        "engine",
+        "fire",
+        "function",
+        "half",
+        "horizon",
+        "is_monitored",
+        "is_usable",
+        "level",
+        "other",
+        "slot",
+        "timeline",
+    )
 
     def __init__(self, engine: Any, clock: Any):
         self.engine, self.clock, self.slot, self.half = engine, clock, clock.slot, clock.half
@@ -44,6 +64,7 @@ class SingleClock:
         self.is_monitored = bool(engine.monitors.clocked)
         if self.is_usable:
             self.fire = engine.fire_of(self.edge.mask)
+            self.function, self.address = engine.addresses_of(self.edge.mask)
 
     def run(self, deadline: int | None) -> bool:
         """Run, as long as only this clock changes. Return whether there is nothing more to do."""

@@ -18,6 +18,7 @@ from ..design import Design, Memory, Register, _Builder
 from ..fields import fields
 from ..graph import Bits, constant_of, width_of
 from ..layout import declared, register_bits, rows, stored_type
+from ..linear import with_tables
 from ..schedule import schedule
 from .netlist import read_any
 
@@ -203,7 +204,7 @@ class Source:
         }
         timed = zip(whole.writes, self.clocks_of_writes, strict=True)
         made.writes = [write for write, clock in timed if mask >> clock & 1]
-        plan = schedule(made.known({}, {}), {})
+        plan = schedule(with_tables(made.known({}, {})), {})
         lines = _Text(plan, self.names, self.rows, {}).lines()
         return [f"[[gnu::noinline]] void clock_{mask}(Node& s) {{", *lines, "}"]
 
@@ -211,7 +212,7 @@ class Source:
         values = self.groups[group]
         made = Design(self.whole.graph, self.whole.inputs, memories=self.whole.memories)
         made.outputs = {f"o{k}": bits for bits, k in values.items()}
-        plan = schedule(made.known({}, {}), {}, outputs=True)
+        plan = schedule(with_tables(made.known({}, {})), {}, outputs=True)
         lines = _Outputs(plan, self.names, self.rows, {}).lines()
         members = " ".join(f"{stored_type(width_of(bits))} o{k}{{}};" for bits, k in values.items())
         struct = f"struct Of_{group} {{ {members} }};"

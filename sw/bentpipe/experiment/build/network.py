@@ -13,6 +13,7 @@ from bentpipe.experiment.resolve.paths import vpi_on
 from bentpipe.experiment.resolve.specs import Experiment, LineSpec, VcSpec
 from bentpipe_hdl.nic.control import NicLine
 from bentpipe_hdl.switch.control import SwitchPort, VcSettings
+from bentpipe_sim.tools import uncollected
 
 if TYPE_CHECKING:
     from bentpipe_sim.network import Network
@@ -30,6 +31,7 @@ _PORTS: Final = 4
 """Switches have this many ports and more, so that most experiments share one compiled shape."""
 
 
+@uncollected()
 def build_network(experiment: Experiment, encapsulation: int = 8) -> tuple[Network, dict[str, Nic], list[int]]:
     """Return the network, not started yet; the hosts' interfaces by name; the index of each VC at its interfaces. An
     SDU has ``encapsulation`` octets more than the MTU at most."""

@@ -165,8 +165,9 @@ def installed() -> None:
         return
     _asked.append(True)
     by_package: dict[str, list[EntryPoint]] = {}
+    entries_of_all = entry_points()  # each call reads those of all packages
     for group in _GROUPS:
-        for entry in entry_points(group=group):
+        for entry in entries_of_all.select(group=group):
             by_package.setdefault(entry.dist.name if entry.dist else entry.module, []).append(entry)
     for package, entries in sorted(by_package.items()):
         if package not in _loaded:
