@@ -15,8 +15,9 @@ from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import gateware
-from bentpipe_sim.board.lockstep import LockstepNetwork, checksummed, placed, plan_of
+from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.model import ModelBoard, ModelPipe
+from bentpipe_sim.board.placement import checksummed, placed, plan_of
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.network import Network
