@@ -51,6 +51,7 @@ class LockstepNetwork(Network):
         self._attach = attach
         self._board: Board | None = None
         self._place: Placement | None = None
+        self._acts: list[tuple[int, Callable[[], None]]] = []
         self._expected: dict[int, deque[tuple[int, int, int, bool, bytes]]] = {}
         self.pdus = self.checked = 0
 
@@ -92,9 +93,8 @@ class LockstepNetwork(Network):
         native_write = self.loop.csr_write
 
         def write(index: int, addr: int, value: int) -> None:
-            self._follow(self.loop.next_tick(index) - 1)
+            self._acts.append((self.loop.next_tick(index), lambda: place.write(index, addr, value)))
             native_write(index, addr, value)
-            place.write(index, addr, value)
 
         self.loop.divert("csr_write", write)
 
@@ -121,13 +121,14 @@ class LockstepNetwork(Network):
         tick = self.loop.next_tick(nic)
         super().send(nic, vc, head, key, offset, length, checksum_start, checksum_at, uu)
         octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
-        self._follow(tick - 1)
-        self.board.send(self.place.windows[nic], vc, octets, uu)
+        self._acts.append((tick, lambda: self.board.send(self.place.windows[nic], vc, octets, uu)))
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         raise BoardError("host ports of boards send no single cells yet")
 
     def run(self, until_ps: int) -> list[PduEvent]:
+        if self.begun:
+            self._act(self.loop.now())
         events = super().run(until_ps)
         for event in events:
             if event.status < PduStatus.OAM_SEGMENT:
@@ -142,6 +143,17 @@ class LockstepNetwork(Network):
     def _mismatch(self, text: str) -> MismatchError:
         old = outdated(self.board.plan.gateware)
         return MismatchError(f"{text}; the board {old}: flash or rebuild" if old else text)
+
+    def _act(self, until: int) -> None:
+        """Do on the board what was done natively up to this tick, in the order of the ticks in which nodes see it.
+
+        An interface that worked in the present tick sees an SDU in the next one, and one that did not sees it at once.
+        """
+        self._acts.sort(key=lambda act: act[0])
+        while self._acts and self._acts[0][0] <= until:
+            tick, act = self._acts.pop(0)
+            self._follow(tick - 1)
+            act()
 
     def _follow(self, tick: int) -> None:
         """Run the board to the end of this tick, which has passed in the native network."""
@@ -186,8 +198,9 @@ class LockstepNetwork(Network):
             Native network and board differ.
         BoardError
         """
-        board = self.board
-        self._follow(self.loop.now())
+        board, now = self.board, self.loop.now()
+        self._act(now + 1)
+        self._follow(now)
         board.faults()
         counters = sum(self._compare_counters(node) for node in self.nodes)
         outputs = [(node, port) for node in self.nodes for port in node.outputs]
@@ -214,7 +227,7 @@ class LockstepNetwork(Network):
     def _compare_counters(self, node: Node) -> int:
         """Compare the words that a node's driver reads for its counters; return their number."""
         spy = _Spy(node)
-        node._make_driver(spy).counters()
+        node.driver.behind(spy).counters()
         found = self.place.read(node.index, list(spy.words))
         for (addr, native), word in zip(spy.words.items(), found, strict=True):
             if native != word:
