@@ -67,6 +67,9 @@ class Network(Topology, Pdus):
         Number of parts into which the network is cut; 1: it is not cut. As many as pay unless given.
     """
 
+    is_alone: bool = False
+    """Whether a board carries it with nothing beside: then there is no ledger of PDUs and cells."""
+
     def __init__(
         self,
         seed: int = 1,
@@ -520,7 +523,12 @@ class Network(Topology, Pdus):
             if isinstance(hop.node, Switch) and not hop.root
         }
 
-    def verify(self) -> dict[str, int] | None:
+    @property
+    def answers(self) -> bool:
+        """Return whether counters can be read."""
+        return True
+
+    def verify(self) -> dict[str, Any] | None:
         """Compare a run, at its end, with another system that ran beside it; return how much was compared.
 
         None: there was no other system.

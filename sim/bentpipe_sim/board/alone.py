@@ -1,0 +1,335 @@
+"""A board by itself as the network of an experiment: hosts act on its events, and counters are those of its registers.
+
+No native network runs beside it. So there is no loss ledger, and nothing else that only a simulation knows:
+:class:`BoardNetwork` raises an error for it, and returns no number in its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
+from bentpipe_sim.board.board import Board, Ended
+from bentpipe_sim.board.errors import BoardError
+from bentpipe_sim.board.gateware import outdated
+from bentpipe_sim.board.placement import Placement, placed, plan_of, sdu_of
+from bentpipe_sim.board.windows import BOARD_VCS, Plan
+from bentpipe_sim.errors import SimulationError
+from bentpipe_sim.interface import PduEvent, PduStatus
+from bentpipe_sim.loop import Loop
+from bentpipe_sim.network import Network
+from bentpipe_sim.nodes import Node, Switch
+from bentpipe_sim.pattern import pattern
+
+__all__ = ["BoardNetwork"]
+
+_log = logging.getLogger(__name__)
+
+_LAST: Final = (1 << 48) - 1
+"""The tick that nodes take for never."""
+_HEAD_OCTETS: Final = 128
+"""Octets of an SDU in an event, at most."""
+
+
+class _Asked:
+    """A bus that keeps which words are read; each is 0."""
+
+    def __init__(self) -> None:
+        self.addrs: dict[int, None] = {}
+
+    def read(self, addr: int) -> int:
+        self.addrs[addr] = None
+        return 0
+
+    def write(self, addr: int, value: int) -> None:
+        raise ValueError(f"counters are only read: {addr:#x} would be {value}")
+
+
+class _BoardLoop(Loop):
+    """The time and the registers of a board, in the place of an event loop.
+
+    Time stands still between two runs. So a word is read once, and all counters of a node in one round trip.
+
+    Members
+    -------
+    events : list of Ended
+        Those of the last run: all of one tick, in the order in which the event loop has them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Ended] = []
+        self._board: Board | None = None
+        self._place: Placement | None = None
+        self._counters: dict[int, dict[int, None]] = {}  # their addresses, by node
+        self._read: dict[tuple[int, int], int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise BoardError(f"a board by itself has no {name}: only the native network has it")
+
+    def attach(self, board: Board, place: Placement) -> None:
+        """Open the loop: it is this board from now on."""
+        self.network = self._board = board
+        self._place = place
+
+    def find_counters(self, nodes: list[Node]) -> None:
+        """Find which words are the counters of nodes that have their settings: they are read together from now on."""
+        for node in nodes:
+            asked = _Asked()
+            driver = node.driver.behind(asked)
+            driver.counters()
+            if isinstance(node, Switch):
+                driver.sample()
+            self._counters[node.index] = asked.addrs
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            raise BoardError("the network has not begun")
+        return self._board
+
+    @property
+    def place(self) -> Placement:
+        if self._place is None:
+            raise BoardError("the network has not begun")
+        return self._place
+
+    def settle(self, index: int) -> None:
+        """A board's nodes are settled after its reset."""
+        del index
+
+    def now(self) -> int:
+        """Return the last tick that has passed; 0 at the start."""
+        return max(0, self.board.next_tick - 1)
+
+    def run(self, until: int) -> int:
+        """Run to the end of tick ``until``, or of the first tick with events; return their number."""
+        self._read.clear()
+        self.events = self.board.run(until, to_events=True)
+        nodes = self.place.nodes
+        self.events.sort(key=lambda ended: (ended.tick, nodes[ended.nic], ended.status != PduStatus.SENT))
+        return len(self.events)
+
+    def csr_write(self, index: int, addr: int, value: int) -> None:
+        """Write a register, from the next tick on."""
+        self._read.clear()
+        self.place.write(index, addr, value)
+
+    def csr_read(self, index: int, addr: int) -> int:
+        """Return a word of a node, as it is after the last tick that has passed."""
+        found = self._read.get((index, addr))
+        if found is not None:
+            return found
+        counters = self._counters.get(index, {})
+        addrs = list(counters) if addr in counters else [addr]
+        words = self.place.read(index, addrs)
+        self._read.update(((index, each), word) for each, word in zip(addrs, words, strict=True))
+        return self._read[index, addr]
+
+    def close(self) -> None:
+        self.network = self._board = self._place = None
+
+
+class BoardNetwork(Network):
+    """A network that a board carries by itself.
+
+    Hosts act when a tick is over: what they give to the board is seen in the next tick. A native network shows an
+    interface without work at once what it is given, which is a tick earlier. So a run has the figures of a native run
+    whose hosts act after each run (``bp_act_after_runs``), to the last bit, and not those of other native runs.
+
+    Parameters
+    ----------
+    attach : Callable
+        Gets the plan of the network, and returns a board that has its nodes.
+    seed : int
+        As for :class:`~bentpipe_sim.network.Network`.
+    target : str
+        Name of the board, for the record.
+
+    Members
+    -------
+    pdus : int
+        PDUs that ended at interfaces.
+    """
+
+    least_vcs = BOARD_VCS
+    loop_kind = _BoardLoop
+    is_alone = True
+    loop: _BoardLoop
+
+    def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, target: str = "") -> None:
+        super().__init__(seed)
+        self._attach, self._target = attach, target
+        self._board: Board | None = None
+        self._octets: list[bytes] = []  # of SDUs, by handle
+        self._other = ""
+        self.pdus = 0
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            raise BoardError("the network has not begun")
+        return self._board
+
+    @property
+    def answers(self) -> bool:
+        """The board has not been given up: its registers can be read."""
+        return not self.board.client.is_lost
+
+    @property
+    def saves(self) -> bool:
+        """A board gives no state."""
+        return False
+
+    @property
+    def makes_writes(self) -> bool:
+        """A board gets each write in its time."""
+        return False
+
+    @property
+    def why_whole(self) -> str:
+        return "the cells are on a board"
+
+    @property
+    def parts_and_threads(self) -> tuple[int, int]:
+        return 1, 1
+
+    def start(self) -> None:
+        if self.loop.is_open:
+            return
+        super().start()
+        self.loop.find_counters(self.nodes)
+
+    def _lay(self) -> None:
+        plan = plan_of(self)
+        board = self._board = self._attach(plan)
+        if old := outdated(board.plan.gateware):
+            self._other = old
+            _log.warning("the board %s: flash or rebuild, as nothing beside it shows a difference", old)
+        place = Placement(self, board, placed(plan, board.plan, [node.name for node in self.nodes]))
+        self.loop.attach(board, place)
+        place.join()
+
+    # The interface of the hosts
+
+    def send(
+        self,
+        nic: int,
+        vc: int,
+        head: bytes,
+        key: int = 0,
+        offset: int = 0,
+        length: int = 0,
+        checksum_start: int = -1,
+        checksum_at: int = -1,
+        uu: int = 0,
+    ) -> None:
+        if not self.loop.is_open:
+            self.start()
+        if not 1 <= len(head) + length <= 65535:
+            raise SimulationError(f"an SDU has 1 to 65535 octets, not {len(head) + length}")
+        octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
+        self.board.send(self.loop.place.windows[nic], vc, octets, uu, reports=nic in self._reporting)
+
+    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
+        raise BoardError("host ports of boards send no single cells yet")
+
+    def run(self, until_ps: int) -> list[PduEvent]:
+        if not self.begun:
+            self.start()
+            self.begun = True
+            self._defects.began = True
+        until = ps_to_ticks(until_ps)
+        if until >= _LAST:
+            raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
+        self._octets.clear()
+        if not (self._defects.run(until) if self._due else self.loop.run(until)):
+            self._now_ps = max(self._now_ps, until_ps)
+            return []
+        events = [self._event(ended) for ended in self.loop.events]
+        self._now_ps = events[-1].time_ps
+        return events
+
+    def _event(self, ended: Ended) -> PduEvent:
+        """Return what a native network says of the same end."""
+        octets, is_whole = ended.octets, ended.status == PduStatus.OK
+        event = PduEvent(
+            ticks_to_ps(ended.tick),
+            self.loop.place.nodes[ended.nic],
+            ended.vc,
+            ended.status,
+            len(octets),
+            octets[:_HEAD_OCTETS] if is_whole else b"",
+            len(self._octets),
+            ended.congested,
+            _sum(octets) if is_whole else 0,
+        )
+        if is_whole:
+            self._octets.append(octets)
+        if ended.status != PduStatus.SENT:
+            self.pdus += 1
+        return event
+
+    def may_run_ahead(self) -> bool:
+        return False
+
+    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
+        return self._octets[handle][start : start + length] == pattern(key, offset, length)
+
+    def checksum(self, handle: int, start: int, length: int) -> int:
+        return _sum(self._octets[handle][start : start + length])
+
+    def sdu(self, handle: int) -> bytes:
+        return self._octets[handle]
+
+    def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
+        """Return -1: a board has no ledger."""
+        del nic, vc, sink, key
+        return -1
+
+    # Looking in
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        """Return the counters that the board's registers have, by node's name."""
+        return {node.name: node.counters() for node in self.nodes}
+
+    def check_conservation(self) -> None:
+        """Check that no host port and no wire of the board has lost anything. Cells are not added up.
+
+        Raises
+        ------
+        BoardError
+            Something was lost, or the board does not answer.
+        """
+        self.board.faults()
+
+    def verify(self) -> dict[str, Any]:
+        """Return what is known of the board, without asking it: ``alone`` (true), ``target``, ``gateware``, ``pdus``
+        that ended, ``ticks``, ``trips``, ``repeats``, and with other RTL than this software's a text as ``other``."""
+        board = self.board
+        return {
+            "alone": True,
+            "target": self._target,
+            "gateware": board.plan.gateware,
+            "other": self._other or None,
+            "pdus": self.pdus,
+            "ticks": board.next_tick,
+            "trips": board.client.trips,
+            "repeats": board.client.repeats,
+        }
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+        super().close()
+
+
+def _sum(octets: bytes) -> int:
+    """Return the ones'-complement sum of octets (RFC 1071, not complemented): 0 of zeros alone."""
+    number = int.from_bytes(octets + b"\0" * (len(octets) % 2), "big")
+    return number % 0xFFFF or (0xFFFF if number else 0)

@@ -1,0 +1,54 @@
+"""A board by itself as the network of hosts, against a native network whose hosts act after each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bentpipe_sim.board.alone import BoardNetwork
+from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.client import Client
+from bentpipe_sim.board.errors import BoardError
+from bentpipe_sim.board.model import ModelPipe
+from bentpipe_sim.board.windows import BOARD_VCS, Plan
+from bentpipe_sim.network import Network
+from boards.networks import NETWORKS, play
+
+
+def attach(plan: Plan) -> Board:
+    return Board(Client(ModelPipe(plan)))
+
+
+class AfterRuns(Network):
+    """A native network that shows nodes what hosts do after a run in the next tick, as a board does."""
+
+    least_vcs = BOARD_VCS
+
+    def _lay(self) -> None:
+        super()._lay()
+        self.loop.act_after_runs()
+
+
+def of_registers(network: Network) -> dict[str, Any]:
+    """The counters that nodes have in registers; the event loop's own ones are left out."""
+    return {node.name: node.counters() for node in network.nodes}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_hosts_see_the_same_on_a_board_by_itself(name: str) -> None:
+    alone, native = BoardNetwork(attach, 3), AfterRuns(3)
+    try:
+        for network in (alone, native):
+            network.report_sent(1)
+        events = play(alone, NETWORKS[name](alone), pdus=12)
+        assert events == play(native, NETWORKS[name](native), pdus=12)
+        assert len(events) > 24
+        assert alone.counters() == of_registers(native)
+        assert alone.sample() == native.sample()
+        assert alone.now_ps == native.now_ps
+        alone.check_conservation()
+    finally:
+        alone.close()
+        native.close()
