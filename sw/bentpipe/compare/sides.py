@@ -83,10 +83,17 @@ class Run:
         return [*self.changes, {"key": "experiment.duration", "old": old, "new": new}]
 
     @property
+    def board(self) -> list[str]:
+        """The board that the run was on by itself; none for the native network, with or without a board beside it."""
+        about = self.summary.get("board") or {}
+        return [about["target"]] if about.get("alone") else []
+
+    @property
     def remarks(self) -> frozenset[str]:
         """Return how the run differs from the experiment in its file: ``shortened``, ``changed`` and others."""
         found = {remark for row in self.summary["published"] for remark in row["remarks"]} - {"changed"}
         found |= {"shortened"} if self.summary["shortened"] else set()
+        found |= {f"{name} by itself" for name in self.board}
         return frozenset(found | ({"changed"} if self.changes else set()))
 
     @property
@@ -108,9 +115,9 @@ class SeedGroup:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """Experiment, case, what was set, and the time limit (ps)."""
+        """Experiment, case, what was set (with a board by itself, that too), and the time limit (ps)."""
         first = self.first
-        given = [first.changes, document_of(first.summary)]
+        given = [first.changes, document_of(first.summary), *first.board]
         return first.id, first.case, json.dumps(given, sort_keys=True), first.limit_ps
 
     @property
