@@ -7,17 +7,16 @@ No native network runs beside it. So there is no loss ledger, and nothing else t
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from bentpipe_hdl.ticks import ps_to_ticks, ticks_to_ps
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.gateware import outdated
 from bentpipe_sim.board.placement import Placement, placed, plan_of, sdu_of
 from bentpipe_sim.board.windows import BOARD_VCS, Plan
-from bentpipe_sim.errors import SimulationError
-from bentpipe_sim.interface import PduEvent, PduStatus
+from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.loop import Loop
 from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Node, Switch
@@ -27,10 +26,9 @@ __all__ = ["BoardNetwork"]
 
 _log = logging.getLogger(__name__)
 
-_LAST: Final = (1 << 48) - 1
-"""The tick that nodes take for never."""
-_HEAD_OCTETS: Final = 128
-"""Octets of an SDU in an event, at most."""
+_POST: Final = struct.Struct("<4IQ2iI2H")
+_EVENT: Final = struct.Struct("<Q2I2H3I128sI4x")
+"""``bp_post`` and ``bp_event`` of ``csrc/network.h``."""
 
 
 class _Asked:
@@ -48,21 +46,23 @@ class _Asked:
 
 
 class _BoardLoop(Loop):
-    """The time and the registers of a board, in the place of an event loop.
+    """A board in the place of an event loop: the functions of that which hosts and nodes need, and no others.
 
     Time stands still between two runs. So a word is read once, and all counters of a node in one round trip.
 
     Members
     -------
-    events : list of Ended
-        Those of the last run: all of one tick, in the order in which the event loop has them.
+    pdus : int
+        PDUs that ended at interfaces.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.events: list[Ended] = []
         self._board: Board | None = None
         self._place: Placement | None = None
+        self.pdus = 0
+        self._ended: list[Ended] = []  # in the last run
+        self._octets: list[bytes] = []  # of SDUs, by handle
         self._counters: dict[int, dict[int, None]] = {}  # their addresses, by node
         self._read: dict[tuple[int, int], int] = {}
 
@@ -75,6 +75,7 @@ class _BoardLoop(Loop):
         """Open the loop: it is this board from now on."""
         self.network = self._board = board
         self._place = place
+        self.ffi = self.library = self
 
     def find_counters(self, nodes: list[Node]) -> None:
         """Find which words are the counters of nodes that have their settings: they are read together from now on."""
@@ -86,33 +87,26 @@ class _BoardLoop(Loop):
                 driver.sample()
             self._counters[node.index] = asked.addrs
 
+    def close(self) -> None:
+        self.network = self._board = self._place = None
+
     @property
     def board(self) -> Board:
         if self._board is None:
-            raise BoardError("the network has not begun")
+            raise BoardError("the network is closed, or has not begun")
         return self._board
 
     @property
     def place(self) -> Placement:
         if self._place is None:
-            raise BoardError("the network has not begun")
+            raise BoardError("the network is closed, or has not begun")
         return self._place
 
+    # Registers
+
     def settle(self, index: int) -> None:
-        """A board's nodes are settled after its reset."""
+        """Do nothing: a board's nodes are settled after its reset."""
         del index
-
-    def now(self) -> int:
-        """Return the last tick that has passed; 0 at the start."""
-        return max(0, self.board.next_tick - 1)
-
-    def run(self, until: int) -> int:
-        """Run to the end of tick ``until``, or of the first tick with events; return their number."""
-        self._read.clear()
-        self.events = self.board.run(until, to_events=True)
-        nodes = self.place.nodes
-        self.events.sort(key=lambda ended: (ended.tick, nodes[ended.nic], ended.status != PduStatus.SENT))
-        return len(self.events)
 
     def csr_write(self, index: int, addr: int, value: int) -> None:
         """Write a register, from the next tick on."""
@@ -130,8 +124,68 @@ class _BoardLoop(Loop):
         self._read.update(((index, each), word) for each, word in zip(addrs, words, strict=True))
         return self._read[index, addr]
 
-    def close(self) -> None:
-        self.network = self._board = self._place = None
+    # Time and PDUs
+
+    def now(self) -> int:
+        """Return the last tick that has passed; 0 at the start."""
+        return max(0, self.board.next_tick - 1)
+
+    def run(self, until: int) -> int:
+        """Run to the end of tick ``until``, or of the first tick in which PDUs end; return the number of these.
+
+        They are in the order in which the event loop has them.
+        """
+        self._read.clear()
+        self._ended = self.board.run(until, to_events=True)
+        nodes = self.place.nodes
+        self._ended.sort(key=lambda ended: (ended.tick, nodes[ended.nic], ended.status != PduStatus.SENT))
+        return len(self._ended)
+
+    def events(self) -> bytes:
+        """Return the ends of the last run as records ``bp_event``."""
+        self._octets, found, nodes = [], [], self.place.nodes
+        for ended in self._ended:
+            self.pdus += ended.status != PduStatus.SENT
+            octets, head, total = ended.octets, b"", 0
+            handle = len(self._octets)
+            if ended.status == PduStatus.OK:
+                head, total = octets[:128], _sum(octets)
+                self._octets.append(octets)
+            place = ended.tick, nodes[ended.nic], ended.vc, ended.status, int(ended.congested)
+            found.append(_EVENT.pack(*place, len(octets), handle, len(head), head, total))
+        return b"".join(found)
+
+    def buffer(self, octets: bytes, size: int) -> bytes:
+        """Return octets, as cffi's function of this name does."""
+        return octets[:size]
+
+    def sdu(self, handle: int) -> bytes:
+        """Return the octets of a received SDU."""
+        return self._octets[handle]
+
+    def bp_run(self, network: Board, until: int) -> int:
+        """Run as :meth:`run` does."""
+        del network
+        return self.run(until)
+
+    def bp_send(self, network: Board, post: bytes) -> None:
+        """Queue an SDU, given as a ``bp_post`` and its head."""
+        nic, vc, key, length, offset, start, at, size, uu, reports = _POST.unpack_from(post)
+        head = post[_POST.size : _POST.size + size]
+        octets = sdu_of(head, key, offset, length, start, at)
+        network.send(self.place.windows[nic], vc, octets, uu, reports=bool(reports))
+
+    def bp_check(self, network: Board, handle: int, start: int, key: int, offset: int, length: int) -> int:
+        """Return 1 if a part of an SDU has the payload pattern."""
+        del network
+        return int(self._octets[handle][start : start + length] == pattern(key, offset, length))
+
+    def bp_checksum(self, network: Board, handle: int, start: int, length: int) -> int:
+        """Return the ones'-complement sum of a part of an SDU."""
+        del network
+        return _sum(self._octets[handle][start : start + length])
+
+    bp_run_ahead = bp_send_at = None
 
 
 class BoardNetwork(Network):
@@ -149,11 +203,6 @@ class BoardNetwork(Network):
         As for :class:`~bentpipe_sim.network.Network`.
     target : str
         Name of the board, for the record.
-
-    Members
-    -------
-    pdus : int
-        PDUs that ended at interfaces.
     """
 
     least_vcs = BOARD_VCS
@@ -165,9 +214,7 @@ class BoardNetwork(Network):
         super().__init__(seed)
         self._attach, self._target = attach, target
         self._board: Board | None = None
-        self._octets: list[bytes] = []  # of SDUs, by handle
         self._other = ""
-        self.pdus = 0
 
     @property
     def board(self) -> Board:
@@ -212,79 +259,12 @@ class BoardNetwork(Network):
             _log.warning("the board %s: flash or rebuild, as nothing beside it shows a difference", old)
         place = Placement(self, board, placed(plan, board.plan, [node.name for node in self.nodes]))
         self.loop.attach(board, place)
+        self.opened()
+        self.events_move = True
         place.join()
 
-    # The interface of the hosts
-
-    def send(
-        self,
-        nic: int,
-        vc: int,
-        head: bytes,
-        key: int = 0,
-        offset: int = 0,
-        length: int = 0,
-        checksum_start: int = -1,
-        checksum_at: int = -1,
-        uu: int = 0,
-    ) -> None:
-        if not self.loop.is_open:
-            self.start()
-        if not 1 <= len(head) + length <= 65535:
-            raise SimulationError(f"an SDU has 1 to 65535 octets, not {len(head) + length}")
-        octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
-        self.board.send(self.loop.place.windows[nic], vc, octets, uu, reports=nic in self._reporting)
-
-    def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
-        raise BoardError("host ports of boards send no single cells yet")
-
-    def run(self, until_ps: int) -> list[PduEvent]:
-        if not self.begun:
-            self.start()
-            self.begun = True
-            self._defects.began = True
-        until = ps_to_ticks(until_ps)
-        if until >= _LAST:
-            raise SimulationError(f"simulated time ends after 1.5 years: {until_ps} ps are more")
-        self._octets.clear()
-        if not (self._defects.run(until) if self._due else self.loop.run(until)):
-            self._now_ps = max(self._now_ps, until_ps)
-            return []
-        events = [self._event(ended) for ended in self.loop.events]
-        self._now_ps = events[-1].time_ps
-        return events
-
-    def _event(self, ended: Ended) -> PduEvent:
-        """Return what a native network says of the same end."""
-        octets, is_whole = ended.octets, ended.status == PduStatus.OK
-        event = PduEvent(
-            ticks_to_ps(ended.tick),
-            self.loop.place.nodes[ended.nic],
-            ended.vc,
-            ended.status,
-            len(octets),
-            octets[:_HEAD_OCTETS] if is_whole else b"",
-            len(self._octets),
-            ended.congested,
-            _sum(octets) if is_whole else 0,
-        )
-        if is_whole:
-            self._octets.append(octets)
-        if ended.status != PduStatus.SENT:
-            self.pdus += 1
-        return event
-
-    def may_run_ahead(self) -> bool:
-        return False
-
-    def check(self, handle: int, start: int, key: int, offset: int, length: int) -> bool:
-        return self._octets[handle][start : start + length] == pattern(key, offset, length)
-
-    def checksum(self, handle: int, start: int, length: int) -> int:
-        return _sum(self._octets[handle][start : start + length])
-
     def sdu(self, handle: int) -> bytes:
-        return self._octets[handle]
+        return self.loop.sdu(handle)
 
     def under_way(self, nic: int, vc: int, sink: int, key: int) -> int:
         """Return -1: a board has no ledger."""
@@ -316,7 +296,7 @@ class BoardNetwork(Network):
             "target": self._target,
             "gateware": board.plan.gateware,
             "other": self._other or None,
-            "pdus": self.pdus,
+            "pdus": self.loop.pdus,
             "ticks": board.next_tick,
             "trips": board.client.trips,
             "repeats": board.client.repeats,
