@@ -81,10 +81,9 @@ class _BoardLoop(Loop):
         """Find which words are the counters of nodes that have their settings: they are read together from now on."""
         for node in nodes:
             asked = _Asked()
-            driver = node.driver.behind(asked)
-            driver.counters()
+            node.driver.behind(asked).counters()
             if isinstance(node, Switch):
-                driver.sample()
+                node.driver.behind(asked).sample()
             self._counters[node.index] = asked.addrs
 
     def close(self) -> None:

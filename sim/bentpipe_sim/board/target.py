@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -74,13 +75,13 @@ def make_network(seed: int) -> Network:
         return Network(seed=seed)
     check_target(name)
     if os.environ.get(ALONE):
-        return BoardNetwork(lambda plan: Board(_client(name, plan)), seed, target=name)
-    return LockstepNetwork(lambda plan: Board(_client(name, plan)), seed)
+        return BoardNetwork(partial(_board, name), seed, target=name)
+    return LockstepNetwork(partial(_board, name), seed)
 
 
-def _client(name: str, plan: Plan) -> Client:
+def _board(name: str, plan: Plan) -> Board:
     pipe, patience = open_target(name, plan)
-    return Client(pipe, patience=patience)
+    return Board(Client(pipe, patience=patience))
 
 
 def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:

@@ -558,8 +558,8 @@ def _alone_texts(board: Mapping[str, Any] | None) -> list[str]:
     if not board or not board.get("alone"):
         return []
     texts = [
-        f"On {board['target']} by itself: counters are those of the board's registers. A native run has other figures, "
-        f"as hosts act in other ticks there. Missing: {'; '.join(board['missing'])}."
+        f"On {board['target']} by itself: counters are those of the board. Unknown: {', '.join(board['missing'])}. "
+        "Hosts act in other ticks than in a native run, so its figures differ."
     ]
     return texts + ([f"The board {board['other']}: figures may be those of other RTL."] if board["other"] else [])
 

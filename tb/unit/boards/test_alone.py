@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from bentpipe_sim.board.alone import BoardNetwork
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
-from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import BOARD_VCS, Plan
 from bentpipe_sim.network import Network
