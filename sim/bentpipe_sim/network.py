@@ -69,6 +69,9 @@ class Network(Topology, Pdus):
 
     is_alone: bool = False
     """Whether a board carries it with nothing beside: then there is no ledger of PDUs and cells."""
+    board_ticks: bool = False
+    """Whether nodes see what hosts do after a run in the next tick, as on a board by itself; set before the start.
+    Otherwise an interface that did not work in the present tick sees it at once."""
 
     def __init__(
         self,
@@ -139,6 +142,8 @@ class Network(Topology, Pdus):
         libraries = build_all(shapes, self.engine)
         self.loop.open()
         self.opened()
+        if self.board_ticks:
+            self.loop.act_after_runs()
         models = [libraries[shape] for shape in shapes]
         self._models = tuple(model.name for model in models)
         for node, model in zip(self.nodes, models, strict=True):
@@ -230,7 +235,7 @@ class Network(Topology, Pdus):
     @property
     def saves(self) -> bool:
         """Return whether the models of this engine give their state."""
-        return self.engine == "native"
+        return self.engine == "native" and not self.board_ticks
 
     def save(self) -> Saved:
         """Return the state of a running network: nodes, wires, queues, ledger, captures. The run is not affected.

@@ -11,20 +11,8 @@ import pytest
 from bentpipe.cli import main
 from bentpipe_sim.board import target
 from bentpipe_sim.board.model import ModelPipe
-from bentpipe_sim.board.windows import BOARD_VCS
-from bentpipe_sim.network import Network
 
 ALONE = ("--target", "board:model", "--alone", "--no-plots")
-
-
-class AfterRuns(Network):
-    """A native network that shows nodes what hosts do after a run in the next tick, as a board does."""
-
-    least_vcs = BOARD_VCS
-
-    def _lay(self) -> None:
-        super()._lay()
-        self.loop.act_after_runs()
 
 
 def run(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -51,15 +39,14 @@ def assert_same(alone: dict[str, Any], native: dict[str, Any]) -> None:
     "arguments",
     [
         ("lan-3flows", "--duration", "200 ms"),
-        ("lan-3flows", "--duration", "200 ms", "--set", "network.lines.ground.ber=1e-6", "--seed", "7"),
+        ("lan-3flows", "--duration", "200 ms", "--set", "network.lines.lan.ber=1e-6", "--seed", "7"),
     ],
 )
 def test_hosts_and_counters_are_those_of_a_native_run_in_the_same_ticks(
-    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     alone = run(tmp_path / "alone", *arguments, *ALONE)
-    monkeypatch.setattr(target, "Network", AfterRuns)
-    native = run(tmp_path / "native", *arguments)
+    native = run(tmp_path / "native", *arguments, "--board-ticks")
     assert_same(alone, native)
     assert alone["metrics"]["cells_dropped"] > 0
     assert (tmp_path / "alone/trace.parquet").read_bytes() == (tmp_path / "native/trace.parquet").read_bytes()

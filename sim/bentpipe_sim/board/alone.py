@@ -190,9 +190,8 @@ class _BoardLoop(Loop):
 class BoardNetwork(Network):
     """A network that a board carries by itself.
 
-    Hosts act when a tick is over: what they give to the board is seen in the next tick. A native network shows an
-    interface without work at once what it is given, which is a tick earlier. So a run has the figures of a native run
-    whose hosts act after each run (``bp_act_after_runs``), to the last bit, and not those of other native runs.
+    Hosts act when a tick is over, so nodes see in the next tick what they do. A run has the figures of a native one with
+    ``board_ticks``, to the last bit, and not those of other native runs.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class BoardNetwork(Network):
 
     least_vcs = BOARD_VCS
     loop_kind = _BoardLoop
-    is_alone = True
+    is_alone = board_ticks = True
     loop: _BoardLoop
 
     def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, target: str = "") -> None:

@@ -21,12 +21,14 @@ from bentpipe_sim.board.pipe import UDP_PORT, Pipe, SerialPipe, UdpPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
 
-__all__ = ["ALONE", "TARGET", "check_target", "is_hardware", "make_network", "open_target"]
+__all__ = ["ALONE", "BOARD_TICKS", "TARGET", "check_target", "is_hardware", "make_network", "open_target"]
 
 TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
 ALONE: Final = "BENTPIPE_ALONE"
 """The variable that is set if the target has no native network beside it."""
+BOARD_TICKS: Final = "BENTPIPE_BOARD_TICKS"
+"""The variable that is set if hosts are to act in the ticks in which they act on a board by itself."""
 
 _PATIENCE: Final = 40.0
 """Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
@@ -71,12 +73,11 @@ def make_network(seed: int) -> Network:
     """Return the network of ``$BENTPIPE_TARGET``, or the native one without it; with ``$BENTPIPE_ALONE`` that of the
     board by itself."""
     name = os.environ.get(TARGET)
-    if not name:
-        return Network(seed=seed)
-    check_target(name)
-    if os.environ.get(ALONE):
-        return BoardNetwork(partial(_board, name), seed, target=name)
-    return LockstepNetwork(partial(_board, name), seed)
+    if name and os.environ.get(ALONE):
+        return BoardNetwork(partial(_board, check_target(name)), seed, target=name)
+    network = LockstepNetwork(partial(_board, check_target(name)), seed) if name else Network(seed=seed)
+    network.board_ticks = bool(os.environ.get(BOARD_TICKS))
+    return network
 
 
 def _board(name: str, plan: Plan) -> Board:

@@ -122,6 +122,8 @@ def _not_repeatable(summary: Mapping[str, Any]) -> str:
         return "hosts outside took part in it"
     if (summary.get("board") or {}).get("alone"):
         return "it ran on a board by itself"
+    if summary.get("board_ticks"):
+        return "it ran with --board-ticks"
     if summary["status"] != "done":
         return f"it is {summary['status']}"
     return ""

@@ -212,7 +212,7 @@ def choose_threads(given: argparse.Namespace) -> None:
 
 
 def target_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--target`` and ``--alone``."""
+    """Add ``--target``, ``--alone`` and ``--board-ticks``."""
     parser.add_argument(
         "--target",
         metavar="BOARD",
@@ -223,6 +223,11 @@ def target_option(parser: argparse.ArgumentParser) -> None:
         "--alone",
         action="store_true",
         help="with --target: run on the board by itself, without the native network: no loss ledger, no captures",
+    )
+    parser.add_argument(
+        "--board-ticks",
+        action="store_true",
+        help="let hosts act in the ticks in which they act on a board by itself; a run has the same figures as there",
     )
 
 
@@ -240,6 +245,10 @@ def choose_target(given: argparse.Namespace) -> None:
         for option in ("engine", "threads"):
             if getattr(given, option) is not None:
                 raise BentpipeError(f"--alone and --{option}: a board by itself has no native network")
+    if given.board_ticks:
+        from bentpipe_sim.board.target import BOARD_TICKS
+
+        os.environ[BOARD_TICKS] = "1"
     if given.target:
         from bentpipe_sim.board.target import ALONE, TARGET, check_target
 

@@ -57,6 +57,8 @@ def _run(given: argparse.Namespace) -> int:
     for option in ("seeds", "precision"):
         if given.target and getattr(given, option) is not None:
             raise BentpipeError(f"--target and --{option}: a board runs one experiment at a time")
+        if given.board_ticks and getattr(given, option) is not None:
+            raise BentpipeError(f"--board-ticks and --{option}: it is for one run, beside one on a board by itself")
     choose_target(given)
     if given.seeds is not None or given.precision:
         return _run_seeds(given, duration)

@@ -84,16 +84,18 @@ class Run:
 
     @property
     def board(self) -> list[str]:
-        """The board that the run was on by itself; none for the native network, with or without a board beside it."""
+        """The board that the run was on by itself, or ``--board-ticks``; nothing for other runs."""
         about = self.summary.get("board") or {}
-        return [about["target"]] if about.get("alone") else []
+        if about.get("alone"):
+            return [f"{about['target']} by itself"]
+        return ["--board-ticks"] if self.summary.get("board_ticks") else []
 
     @property
     def remarks(self) -> frozenset[str]:
         """Return how the run differs from the experiment in its file: ``shortened``, ``changed`` and others."""
         found = {remark for row in self.summary["published"] for remark in row["remarks"]} - {"changed"}
         found |= {"shortened"} if self.summary["shortened"] else set()
-        found |= {f"{name} by itself" for name in self.board}
+        found |= {*self.board}
         return frozenset(found | ({"changed"} if self.changes else set()))
 
     @property

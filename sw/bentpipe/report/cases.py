@@ -87,6 +87,7 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
         "shortened": any(s["shortened"] for s in summaries),
         "changes": common,
         "board": next((s["board"] for s in summaries if s.get("board")), None),
+        "board_ticks": any(s.get("board_ticks") for s in summaries),
         "cases": [
             {
                 **s["case"],

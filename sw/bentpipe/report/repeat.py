@@ -63,7 +63,8 @@ def _engine(s: Mapping[str, Any]) -> list[str]:
     if board.get("alone"):
         return ["--target", board["target"], "--alone"]
     engine = s["versions"].get("engine", "native")
-    return [] if engine == "native" else ["--engine", engine]
+    ticks = ["--board-ticks"] if s.get("board_ticks") else []
+    return ticks if engine == "native" else ["--engine", engine, *ticks]
 
 
 def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -106,7 +106,7 @@ def metrics(
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(carry, rates, strict=True)}
     for flow in flows:
         came, lost = flow.get("datagrams_received", 0), flow.get("datagrams_lost", 0)
-        if came + lost:
+        if lost is not None and came + lost:  # None: on a board by itself
             found[f"{flow['name']}.carried"] = came / (came + lost)
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found

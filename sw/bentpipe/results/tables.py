@@ -543,7 +543,7 @@ def time_text(summary: dict[str, Any]) -> str:
 
 def note_texts(summary: dict[str, Any]) -> list[str]:
     """Return what a reader must know before reading the figures of a run, or of the cases of an experiment."""
-    notes = _alone_texts(summary.get("board"))
+    notes = _board_texts(summary)
     if summary["shortened"]:
         notes.append(
             "Shortened: start-up weighs more than in a whole run; figures are not compared with published ones."
@@ -553,13 +553,15 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
     return notes + summary.get("remarks", [])
 
 
-def _alone_texts(board: Mapping[str, Any] | None) -> list[str]:
-    """Return what a reader must know of a run on a board by itself."""
+def _board_texts(summary: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know of a run on a board by itself, or in the ticks of one."""
+    board = summary.get("board")
     if not board or not board.get("alone"):
-        return []
+        ticks = "Hosts act in the ticks of a board by itself (--board-ticks). Figures of other native runs differ."
+        return [ticks] if summary.get("board_ticks") else []
     texts = [
         f"On {board['target']} by itself: counters are those of the board. Unknown: {', '.join(board['missing'])}. "
-        "Hosts act in other ticks than in a native run, so its figures differ."
+        "Hosts act in other ticks than in a native run without --board-ticks, so its figures differ."
     ]
     return texts + ([f"The board {board['other']}: figures may be those of other RTL."] if board["other"] else [])
 

@@ -1,4 +1,4 @@
-"""A board by itself as the network of hosts, against a native network whose hosts act after each run."""
+"""A board by itself as the network of hosts, against a native network in the same ticks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,13 @@ from bentpipe_sim.board.alone import BoardNetwork
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.model import ModelPipe
-from bentpipe_sim.board.windows import BOARD_VCS, Plan
+from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
 from boards.networks import NETWORKS, play
 
 
 def attach(plan: Plan) -> Board:
     return Board(Client(ModelPipe(plan)))
-
-
-class AfterRuns(Network):
-    """A native network that shows nodes what hosts do after a run in the next tick, as a board does."""
-
-    least_vcs = BOARD_VCS
-
-    def _lay(self) -> None:
-        super()._lay()
-        self.loop.act_after_runs()
 
 
 def of_registers(network: Network) -> dict[str, Any]:
@@ -36,7 +26,8 @@ def of_registers(network: Network) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_hosts_see_the_same_on_a_board_by_itself(name: str) -> None:
-    alone, native = BoardNetwork(attach, 3), AfterRuns(3)
+    alone, native = BoardNetwork(attach, 3), Network(3)
+    native.board_ticks = True
     try:
         for network in (alone, native):
             network.report_sent(1)

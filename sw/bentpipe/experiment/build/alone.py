@@ -9,15 +9,18 @@ from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.specs import Experiment
 
-__all__ = ["MISSING", "check_alone"]
+__all__ = ["MISSING", "UNKNOWN_COUNTS", "check_alone"]
 
 MISSING: Final = (
     "loss ledger",
     "cell figures of VCs",
     "check that all cells are accounted for",
-    "UDP datagrams under way",
+    "UDP datagrams lost and under way",
 )
 """What a run on a board by itself does not know."""
+
+UNKNOWN_COUNTS: Final = ("datagrams_lost", "datagrams_under_way", "ping_lost", "ping_under_way")
+"""Counts of a flow that need the ledger: it tells what is lost from what is under way."""
 
 
 def check_alone(experiment: Experiment) -> None:

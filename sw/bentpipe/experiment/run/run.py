@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
-from bentpipe.experiment.build.alone import MISSING
+from bentpipe.experiment.build.alone import MISSING, UNKNOWN_COUNTS
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
 from bentpipe.experiment.build.overrides import Overrides, PlannedEvent, ProfileRow, Timeline
@@ -419,7 +419,7 @@ class _Sampler:
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
         self._carry = [flow.name for flow in experiment.flows if flow.protocol not in BARE]
-        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
+        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp" and not built.alone]
         self._lost: dict[str, int] = {}
         self._built = built
         self._recorder = recorder
@@ -604,7 +604,7 @@ def _sum_up(
     """Return the summary at the present time."""
     over, stopped = end.over, end.stopped
     now = built.now_ps()
-    flows = [_flow(flow.report(now)) for flow in built.flows.values()]
+    flows = [_flow(flow.report(now), UNKNOWN_COUNTS if built.alone else ()) for flow in built.flows.values()]
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
         row.setdefault("sink", spec.sink)
@@ -670,6 +670,7 @@ def _sum_up(
         "counters": built.counters(),
         "oam": built.oam(),
         "board": verified,
+        "board_ticks": built.network is not None and built.network.board_ticks,
         **{name: end.split.get(name) for name in ("splitting", "rare_timeout")},
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
@@ -694,11 +695,13 @@ def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
     return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
 
-def _flow(report: Any) -> dict[str, Any]:
+def _flow(report: Any, unknown: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a flow's report as a row; counts that are ``unknown`` are None."""
     if not dataclasses.is_dataclass(report) or isinstance(report, type):
         raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
     row = dataclasses.asdict(report)
-    return row | row.pop("facts", {})
+    row |= row.pop("facts", {})
+    return {name: None if name in unknown else value for name, value in row.items()}
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
