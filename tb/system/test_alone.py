@@ -74,8 +74,12 @@ def test_what_a_board_does_not_know_is_not_shown_as_zero(tmp_path: Path, capsys:
         ((*ALONE, "--pcap", "ip:sink"), "these need it: captures (--pcap, record.pcap)"),
         ((*ALONE, "--set", "record.losses=true"), "these need it: record.losses"),
         (
+            ("--target", "board:model", "--set", "network.hosts.sink.lose_frames=0.1"),
+            "lan-3flows: host sink: boards lose, duplicate and reorder no frames of interfaces yet",
+        ),
+        (
             (*ALONE, "--set", "network.hosts.sink.lose_frames=0.1"),
-            "these need it: host sink: lost, duplicated or reordered frames",
+            "lan-3flows: host sink: boards lose, duplicate and reorder no frames of interfaces yet",
         ),
     ],
 )

@@ -190,8 +190,8 @@ class _BoardLoop(Loop):
 class BoardNetwork(Network):
     """A network that a board carries by itself.
 
-    Hosts act when a tick is over, so nodes see in the next tick what they do. A run has the figures of a native one with
-    ``board_ticks``, to the last bit, and not those of other native runs.
+    Hosts act when a tick is over, so nodes see in the next tick what they do. A run has the figures of a native one
+    with ``board_ticks``, to the last bit, and not those of other native runs.
 
     Parameters
     ----------

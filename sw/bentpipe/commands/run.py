@@ -68,11 +68,11 @@ def _run(given: argparse.Namespace) -> int:
     experiments = load_cases(
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
-    if given.alone:
-        from bentpipe.experiment.build.alone import check_alone
+    if given.target:
+        from bentpipe.experiment.build.alone import check_on_board
 
         for experiment in experiments:
-            check_alone(experiment)
+            check_on_board(experiment, alone=given.alone)
     first = experiments[0]
     with claim(given, first.id) as folder:
         summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)

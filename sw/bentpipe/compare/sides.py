@@ -88,7 +88,7 @@ class Run:
         about = self.summary.get("board") or {}
         if about.get("alone"):
             return [f"{about['target']} by itself"]
-        return ["--board-ticks"] if self.summary.get("board_ticks") else []
+        return ["native network with --board-ticks"] if self.summary.get("board_ticks") else []
 
     @property
     def remarks(self) -> frozenset[str]:

@@ -557,11 +557,13 @@ def _board_texts(summary: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know of a run on a board by itself, or in the ticks of one."""
     board = summary.get("board")
     if not board or not board.get("alone"):
-        ticks = "Hosts act in the ticks of a board by itself (--board-ticks). Figures of other native runs differ."
+        ticks = (
+            "Hosts act in the ticks of a board by itself (--board-ticks), so figures of other native runs may differ."
+        )
         return [ticks] if summary.get("board_ticks") else []
     texts = [
         f"On {board['target']} by itself: counters are those of the board. Unknown: {', '.join(board['missing'])}. "
-        "Hosts act in other ticks than in a native run without --board-ticks, so its figures differ."
+        "Hosts act in other ticks than in a native run without --board-ticks, so figures may differ."
     ]
     return texts + ([f"The board {board['other']}: figures may be those of other RTL."] if board["other"] else [])
 

@@ -1,4 +1,4 @@
-"""What an experiment needs of the native network, and what is then missing on a board by itself."""
+"""What a run with a board cannot have: settings that boards lack, and what is unknown on a board by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.resolve.specs import Experiment
 
-__all__ = ["MISSING", "UNKNOWN_COUNTS", "check_alone"]
+__all__ = ["MISSING", "UNKNOWN_COUNTS", "check_on_board"]
 
 MISSING: Final = (
     "loss ledger",
@@ -23,15 +23,22 @@ UNKNOWN_COUNTS: Final = ("datagrams_lost", "datagrams_under_way", "ping_lost", "
 """Counts of a flow that need the ledger: it tells what is lost from what is under way."""
 
 
-def check_alone(experiment: Experiment) -> None:
-    """Check that a board by itself can run an experiment.
+def check_on_board(experiment: Experiment, *, alone: bool) -> None:
+    """Check that a board can run an experiment, beside the native network or ``alone``.
 
     Raises
     ------
     BentpipeError
-        The experiment needs something that only the native network has.
+        The experiment has a setting that no board has yet, or needs something that only the native network has.
     """
-    needs = list(dict.fromkeys(_needs(experiment)))
+    networks = [experiment.network, *(event.network for event in experiment.events)]
+    networks += [extreme.network for profile in experiment.profiles for extreme in profile.extremes]
+    for host in (host for network in networks for host in network.hosts):
+        if host.interface.impairs:
+            raise BentpipeError(
+                f"{experiment.id}: host {host.name}: boards lose, duplicate and reorder no frames of interfaces yet"
+            )
+    needs = list(_needs(experiment)) if alone else []
     if needs:
         raise BentpipeError(f"{experiment.id}: --alone has no native network, and these need it: {', '.join(needs)}")
 
@@ -52,9 +59,3 @@ def _needs(experiment: Experiment) -> Iterator[str]:
     for flow in experiment.flows:
         if flow.protocol in BARE:
             yield f"flow {flow.name}: app {flow.app}"
-    networks = [experiment.network, *(event.network for event in experiment.events)]
-    networks += [extreme.network for profile in experiment.profiles for extreme in profile.extremes]
-    for network in networks:
-        for host in network.hosts:
-            if host.interface.impairs:
-                yield f"host {host.name}: lost, duplicated or reordered frames"
