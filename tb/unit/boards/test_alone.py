@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from bentpipe_sim.board.alone import BoardNetwork
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
+from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.build import Shape
 from bentpipe_sim.network import Network
 from boards.networks import NETWORKS, play
 
@@ -41,3 +44,60 @@ def test_hosts_see_the_same_on_a_board_by_itself(name: str) -> None:
     finally:
         alone.close()
         native.close()
+
+
+def test_what_only_the_native_network_knows_is_an_error() -> None:
+    """No call returns a number in its place."""
+    network = BoardNetwork(attach, 3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=1)
+        asked = (network.stats, network.ledger, network.save, network.digests, network.loss_records)
+        for ask in (*asked, lambda: network.lost_pdus(0), lambda: network.send_cell(0, 0, 4, bytes(48))):
+            with pytest.raises(BoardError, match=r"a board by itself has no .*: only the native network has it"):
+                ask()
+        assert network.under_way(0, 0, 2, 1) == -1
+        assert not network.saves
+    finally:
+        network.close()
+
+
+def test_a_board_with_other_nodes_is_refused() -> None:
+    def other(plan: Plan) -> Board:
+        return attach(replace(plan, nodes=(Shape.of("nic", vcs=64), *plan.nodes[1:])))
+
+    network = BoardNetwork(other, 3)
+    NETWORKS["overrun"](network)
+    try:
+        with pytest.raises(BoardError, match=r"the board has no nic\(vcs=16\) left for n2; of nic it has .*: flash or"):
+            network.start()
+    finally:
+        network.close()
+
+
+def test_a_board_that_has_lost_something_is_noticed() -> None:
+    network = BoardNetwork(attach, 3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=1)
+        network.check_conservation()
+        read = network.board.read
+        network.board.read = lambda addrs: [word + 1 for word in read(addrs)]  # type: ignore[method-assign]
+        with pytest.raises(BoardError, match="the host port of node 1 has lost 1 words"):
+            network.check_conservation()
+    finally:
+        network.close()
+
+
+def test_counters_of_a_node_are_read_in_one_round_trip() -> None:
+    network = BoardNetwork(attach, 3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=3)
+        before = network.board.client.trips
+        counters = network.counters()
+        assert network.board.client.trips == before + len(network.nodes)
+        assert network.counters() == counters  # no time has passed
+        assert network.board.client.trips == before + len(network.nodes)
+        network.run(network.now_ps + 10**9)
+        network.counters()
+        assert network.board.client.trips > before + len(network.nodes)
+    finally:
+        network.close()
