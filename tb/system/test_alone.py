@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
+from bentpipe import api
 from bentpipe.cli import main
+from bentpipe.compare.sides import read_side
+from bentpipe.errors import BentpipeError
+from bentpipe.experiment.run import perform
+from bentpipe.plots.figures import _losses
+from bentpipe.results.folder import read_run
 from bentpipe_sim.board import target
 from bentpipe_sim.board.model import ModelPipe
 from boards.alone import assert_same
@@ -17,37 +23,91 @@ ALONE = ("--target", "board:model", "--alone", "--no-plots")
 
 
 def run(folder: Path, *arguments: str) -> dict[str, Any]:
+    """The result of a run; with cases, of the first one."""
     assert main(["run", *arguments, "--no-plots", "--out", str(folder)]) == 0
-    return json.loads((folder / "result.json").read_text())
+    return json.loads(folder_of(folder).joinpath("result.json").read_text())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("lan-3flows", "--duration", "200 ms"),
-        ("lan-3flows", "--duration", "200 ms", "--set", "network.lines.lan.ber=1e-6", "--seed", "7"),
-        ("an2-credits", "--case", "TCP, UDP, credits", "--duration", "20 ms"),
-    ],
-)
-def test_hosts_and_counters_are_those_of_a_native_run_in_the_same_ticks(
-    arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+def folder_of(folder: Path) -> Path:
+    summary = json.loads((folder / "result.json").read_text())
+    return folder / summary["cases"][0]["folder"] if "cases" in summary else folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same run on a board by itself, and natively in its ticks."""
+    top = tmp_path_factory.mktemp("runs")
+    arguments = ("lan-3flows", "--duration", "200 ms", "--set", "network.lines.lan.ber=1e-7")
+    run(top / "alone", *arguments, *ALONE)
+    run(top / "native", *arguments, "--board-ticks")
+    return {name: top / name for name in ("alone", "native")}
+
+
+def test_hosts_and_counters_are_those_of_a_native_run_in_the_same_ticks(folders: dict[str, Path]) -> None:
+    alone, native = (json.loads((folder / "result.json").read_text()) for folder in folders.values())
+    assert_same(alone, native)
+    assert alone["metrics"]["cells_dropped"] > 0
+    traces = [(folder / "trace.parquet").read_bytes() for folder in folders.values()]
+    assert traces[0] == traces[1]
+
+
+def test_datagrams_lost_are_unknown(tmp_path: Path) -> None:
+    arguments = ("upc-study", "--case", "policed by cells", "--duration", "50 ms")
     alone = run(tmp_path / "alone", *arguments, *ALONE)
     native = run(tmp_path / "native", *arguments, "--board-ticks")
     assert_same(alone, native)
-    assert alone["metrics"]["cells_dropped"] + sum(alone["counters"]["sink"]["pdus_crc"]) > 0
-    assert (tmp_path / "alone/trace.parquet").read_bytes() == (tmp_path / "native/trace.parquet").read_bytes()
+    stream = next(flow for flow in alone["flows"] if flow["protocol"] == "udp")
+    assert stream["datagrams_received"] > 0
+    assert stream["datagrams_lost"] is stream["datagrams_under_way"] is None
+    assert "stream.carried" in native["metrics"] and "stream.carried" not in alone["metrics"]
+    result = read_run(folder_of(tmp_path / "alone"))
+    assert "stream.lost" not in result.trace.series
+    assert _losses(result) is None and _losses(read_run(folder_of(tmp_path / "native"))) is not None
 
 
-def test_what_a_board_does_not_know_is_not_shown_as_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary = run(tmp_path / "run", "lan-3flows", "--duration", "30 ms", *ALONE)
-    page, shown = (tmp_path / "run/report.html").read_text(), capsys.readouterr().out
-    assert summary["board"]["alone"] is True and summary["board"]["target"] == "board:model"
+def test_what_a_board_does_not_know_is_not_shown_as_zero(
+    folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(folders["alone"])]) == 0
+    page, shown = (folders["alone"] / "report.html").read_text(), capsys.readouterr().out
     for text in (page, shown):
         assert "PDUs lost: unknown (no loss ledger)" in text
         assert "On board:model by itself" in text and "Unknown: loss ledger, cell figures of VCs" in text
         assert "no PDU was lost" not in text.lower() and "PDUs sent" not in text
-    assert "--target board:model --alone" in page  # the command that repeats it
+    with pytest.raises(BentpipeError, match="ran on a board by itself, which has no loss ledger"):
+        _ = api.read(folders["alone"]).cells
+
+
+def test_both_kinds_of_runs_are_repeated_as_they_were(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, options in (("alone", "--target board:model --alone"), ("native", "--board-ticks")):
+        assert f"{options}</pre>" in (folders[name] / "report.html").read_text()
+        assert main(["capsule", str(folders[name]), "--out", str(tmp_path / "capsule")]) == 2
+        assert "left out, as it ran" in capsys.readouterr().err
+
+
+def test_comparisons_say_what_carried_the_cells(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *map(str, folders.values())]) == 0
+    shown = capsys.readouterr().out
+    assert "cells carried by" in shown and "native network with --board-ticks -> board:model by itself" in shown
+    side = read_side([*folders.values()])
+    assert len(side.groups) == 2 and not side.doubled
+
+
+def test_cases_are_not_resumed_without_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = iter([perform._case])
+
+    def only_one(*given: Any) -> dict[str, Any]:
+        for case in runs:
+            return case(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(perform, "_case", only_one)
+    out = tmp_path / "run"
+    assert main(["run", "upc-study", "--duration", "1 ms", *ALONE, "--out", str(out)]) == 130
+    assert (out / "result.json").is_file() and not (out / "run.state").exists()
+    assert main(["resume", str(out)]) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from bentpipe_sim.board.alone import BoardNetwork
-from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
+from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.network import Network
 from boards.networks import NETWORKS, play
 
@@ -44,6 +45,47 @@ def test_hosts_see_the_same_on_a_board_by_itself(name: str) -> None:
     finally:
         alone.close()
         native.close()
+
+
+@pytest.mark.parametrize("board_ticks", [True, False])
+def test_what_hosts_do_by_the_clock_is_seen_in_the_next_tick(board_ticks: bool) -> None:
+    """An interface without work would see it at once in a native network without ``board_ticks``."""
+    found: list[list[PduEvent]] = []
+    for network in (BoardNetwork(attach, 3), Network(3)):
+        network.board_ticks = board_ticks
+        vcs = NETWORKS["overrun"](network)
+        events: list[PduEvent] = []
+        try:
+            for k, head in enumerate((b"\xff\xff" * 30, b"\0" * 9, b"\x12\x34\x56" * 11)):
+                until = network.now_ps + 1_000_003 * (k + 1)
+                while network.now_ps < until:
+                    events += network.run(until)
+                for nic in (0, 1):
+                    network.send(nic, vcs[nic], head)
+            while network.now_ps < 2 * 10**9:
+                events += network.run(2 * 10**9)
+        finally:
+            network.close()
+        found.append(events)
+    assert len(found[0]) == 6
+    assert (found[0] == found[1]) == board_ticks
+    assert not network.saves or not board_ticks
+
+
+def test_ends_of_one_tick_are_in_the_order_of_the_event_loop() -> None:
+    network = BoardNetwork(attach, 3)
+    NETWORKS["overrun"](network)
+    try:
+        network.start()
+        windows = network.loop.place.windows
+        ends = [(2, PduStatus.OK), (0, PduStatus.CRC), (0, PduStatus.SENT), (1, PduStatus.OK)]
+        network.board.run = lambda until, *, to_events: [  # type: ignore[method-assign]
+            Ended(7, windows[nic], 0, status, b"x", False) for nic, status in ends
+        ]
+        order = [(event.nic, event.status) for event in network.run(10**9)]
+        assert order == [(0, PduStatus.SENT), (0, PduStatus.CRC), (1, PduStatus.OK), (2, PduStatus.OK)]
+    finally:
+        network.close()
 
 
 def test_what_only_the_native_network_knows_is_an_error() -> None:
