@@ -12,7 +12,7 @@ _OF_THE_LEDGER: Final = {"datagrams_lost", "datagrams_under_way"}
 
 
 def assert_same(alone: dict[str, Any], native: dict[str, Any]) -> None:
-    """What hosts did and what nodes counted is the same; what only the native network knows is not there.
+    """Assert that hosts did the same and nodes counted the same, and that nothing of the ledger is there.
 
     Both are the contents of ``result.json``.
     """

@@ -1,4 +1,4 @@
-"""What a run with a board cannot have: settings that boards lack, and what is unknown on a board by itself."""
+"""The limits of a run with a board: settings that boards lack, and what is unknown on a board by itself."""
 
 from __future__ import annotations
 

@@ -602,8 +602,7 @@ def _sum_up(
     end: _End,
 ) -> dict[str, Any]:
     """Return the summary at the present time."""
-    over, stopped = end.over, end.stopped
-    now = built.now_ps()
+    over, stopped, now = end.over, end.stopped, built.now_ps()
     flows = [_flow(flow.report(now), UNKNOWN_COUNTS if built.alone else ()) for flow in built.flows.values()]
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
