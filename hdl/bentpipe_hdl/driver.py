@@ -56,12 +56,6 @@ class Driver:
         self._bus = bus
         self.csr = Registers(bus, registers)
 
-    def behind(self, bus: Bus) -> Self:
-        """Return this driver, with the settings that it has, of a node behind another bus."""
-        other = copy.copy(self)
-        other._bus, other.csr = bus, Registers(bus, self.csr.map)
-        return other
-
     def identify(self) -> None:
         """Read who is there.
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.gateware import outdated
-from bentpipe_sim.board.placement import Placement, placed, plan_of, sdu_of
+from bentpipe_sim.board.placement import Placement, driver_behind, placed, plan_of, sdu_of
 from bentpipe_sim.board.windows import BOARD_VCS, Plan
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.loop import Loop
@@ -81,9 +81,9 @@ class _BoardLoop(Loop):
         """Find which words are the counters of nodes that have their settings: they are read together from now on."""
         for node in nodes:
             asked = _Asked()
-            node.driver.behind(asked).counters()
+            driver_behind(node, asked).counters()
             if isinstance(node, Switch):
-                node.driver.behind(asked).sample()
+                driver_behind(node, asked).sample()
             self._counters[node.index] = asked.addrs
 
     def close(self) -> None:

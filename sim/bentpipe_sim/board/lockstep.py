@@ -15,7 +15,7 @@ from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import outdated
-from bentpipe_sim.board.placement import Placement, placed, plan_of, sdu_of
+from bentpipe_sim.board.placement import Placement, driver_behind, placed, plan_of, sdu_of
 from bentpipe_sim.board.windows import BOARD_VCS, Plan
 from bentpipe_sim.build import EngineName
 from bentpipe_sim.interface import PduEvent, PduStatus
@@ -227,7 +227,7 @@ class LockstepNetwork(Network):
     def _compare_counters(self, node: Node) -> int:
         """Compare the words that a node's driver reads for its counters; return their number."""
         spy = _Spy(node)
-        node.driver.behind(spy).counters()
+        driver_behind(node, spy).counters()
         found = self.place.read(node.index, list(spy.words))
         for (addr, native), word in zip(spy.words.items(), found, strict=True):
             if native != word:

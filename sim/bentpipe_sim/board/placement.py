@@ -6,9 +6,11 @@ Both networks that use a board stand on this: in lockstep (:mod:`~bentpipe_sim.b
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bentpipe_hdl.registers import Bus, Registers
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.windows import WINDOW_BITS, Plan
@@ -16,7 +18,7 @@ from bentpipe_sim.network import INGRESS, Network
 from bentpipe_sim.nodes import Link, Nic, Node
 from bentpipe_sim.pattern import pattern
 
-__all__ = ["Placement", "checksummed", "placed", "plan_of", "sdu_of"]
+__all__ = ["Placement", "checksummed", "driver_behind", "placed", "plan_of", "sdu_of"]
 
 _MOST_WORDS: Final = 1 << 16
 """Words of a host port's memory at most."""
@@ -143,6 +145,13 @@ def placed(wanted: Plan, plan: Plan, names: list[str]) -> dict[int, int]:
         del free[window]
         found[index] = window
     return found
+
+
+def driver_behind(node: Node, bus: Bus) -> Any:
+    """Return a node's driver, with the settings that it has, for another bus."""
+    other = copy.copy(node.driver)
+    other._bus, other.csr = bus, Registers(bus, node.driver.csr.map)
+    return other
 
 
 def sdu_of(
