@@ -68,6 +68,12 @@ class Network(Topology, Pdus):
         Number of parts into which the network is cut; 1: it is not cut. As many as pay unless given.
     """
 
+    is_alone: bool = False
+    """Whether a board carries it with nothing beside: then there is no ledger of PDUs and cells."""
+    board_ticks: bool = False
+    """Whether nodes see what hosts do after a run in the next tick, as on a board by itself; set before the start.
+    Otherwise an interface that did not work in the present tick sees it at once."""
+
     def __init__(
         self,
         seed: int = 1,
@@ -138,6 +144,8 @@ class Network(Topology, Pdus):
         libraries = build_all(shapes, self.engine)
         self.loop.open()
         self.opened()
+        if self.board_ticks:
+            self.loop.act_after_runs()
         models = [libraries[shape] for shape in shapes]
         self._models = tuple(model.name for model in models)
         for node, model in zip(self.nodes, models, strict=True):
@@ -229,7 +237,7 @@ class Network(Topology, Pdus):
     @property
     def saves(self) -> bool:
         """Return whether the models of this engine give their state."""
-        return self.engine == "native"
+        return self.engine == "native" and not self.board_ticks
 
     def save(self) -> Saved:
         """Return the state of a running network: nodes, wires, queues, ledger, captures. The run is not affected.
@@ -522,7 +530,12 @@ class Network(Topology, Pdus):
             if isinstance(hop.node, Switch) and not hop.root
         }
 
-    def verify(self) -> dict[str, int] | None:
+    @property
+    def answers(self) -> bool:
+        """Return whether counters can be read."""
+        return True
+
+    def verify(self) -> dict[str, Any] | None:
         """Compare a run, at its end, with another system that ran beside it; return how much was compared.
 
         None: there was no other system.

@@ -32,12 +32,14 @@ class Topology:
 
     least_vcs: int = 0
     """VCs for which each node is built at least."""
+    loop_kind: type[Loop] = Loop
+    """What carries the cells, once the network runs."""
 
     def __init__(self, seed: int):
         self.seed = seed
         self.nodes: list[Node] = []
         self._names: set[str] = set()
-        self.loop = Loop()
+        self.loop = self.loop_kind()
         self.paths: list[VirtualPath] = []
         self._wires: list[tuple[Node, int, Node, int, int]] = []
         self._channels = Channels()

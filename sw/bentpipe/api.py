@@ -97,9 +97,17 @@ class Run:
     def cells(self) -> pd.DataFrame:
         """A row for each VC with what became of its cells: ``vc``, ``source``, ``sink``, and in cells ``sent``,
         ``received``, ``lost``, ``errored``, ``misinserted``, ``tagged``; then a column for each place and reason of
-        losses, ``lost.NODE.REASON``. Cells under way are in ``sent`` alone."""
+        losses, ``lost.NODE.REASON``. Cells under way are in ``sent`` alone.
+
+        Raises
+        ------
+        BentpipeError
+            The run was on a board by itself.
+        """
         import pandas as pd
 
+        if self.summary["ledger"] is None:
+            raise BentpipeError(f"{self.summary['id']}: ran on a board by itself, which has no loss ledger")
         rows = []
         for row in self.summary["ledger"]:
             counted = row["cells"]
@@ -146,8 +154,8 @@ class Run:
             raise BentpipeError(f"clr(by={by!r}): expected 'vc', 'port' or 'run'")
         names = [metric.name for metric in metrics_of(by) if by != "run" or "vc" in metric.of]
         found, rows = self.metrics, []
-        owners = {"run": [""], "vc": [row["vc"] for row in self.summary["ledger"]]}
-        for owner in owners.get(by) or [row["port"] for row in self.summary["ports"]]:
+        owners = {"run": [""], "vc": [row["vc"] for row in self.summary["ledger"] or ()]}
+        for owner in owners.get(by) or [row["port"] for row in self.summary["ports"] or ()]:
             keys = {name: f"{owner}.{name}" if owner else name for name in names}
             if keys["cell_loss_ratio"] in found:
                 at = {by: owner} if owner else {}

@@ -1,4 +1,4 @@
-"""Whole experiments in lockstep with a board, as a user runs them."""
+"""Whole experiments in lockstep with a board, and on a board by itself, as a user runs them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.pipe import Pipe
-from bentpipe_sim.board.target import TARGET, make_network, open_target
+from bentpipe_sim.board.target import ALONE, TARGET, make_network, open_target
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
+from boards.alone import assert_same
 from boards.networks import NETWORKS, play
 
 
@@ -50,6 +51,33 @@ def test_a_run_with_a_board_has_the_figures_of_one_without(tmp_path: Path) -> No
     assert plain["board"] is None
     for key in ("flows", "counters", "ledger", "drops"):
         assert beside[key] == plain[key]
+
+
+@pytest.mark.parametrize(("name", "length"), [("board:model", ("--quick",)), ("board:sim", ("--duration", "50 ms"))])
+def test_a_board_by_itself_has_the_figures_of_a_native_run_in_its_ticks(
+    name: str, length: tuple[str, ...], tmp_path: Path
+) -> None:
+    alone = _run(tmp_path / "alone", "lan-3flows", *length, "--target", name, "--alone")
+    assert_same(alone, _run(tmp_path / "native", "lan-3flows", *length, "--board-ticks"))
+    assert alone["board"]["pdus"] > 20
+    traces = [(tmp_path / folder / "trace.parquet").read_bytes() for folder in ("alone", "native")]
+    assert traces[0] == traces[1]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_on_the_rtl_by_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TARGET, "board:sim")
+    monkeypatch.setenv(ALONE, "1")
+    network, native = make_network(3), Network(seed=3)
+    native.board_ticks = True
+    try:
+        events = play(network, NETWORKS[name](network), pdus=12)
+        assert events == play(native, NETWORKS[name](native), pdus=12)
+        assert network.counters() == {node.name: node.counters() for node in native.nodes}
+        network.check_conservation()
+    finally:
+        network.close()
+        native.close()
 
 
 def test_wires_in_an_sdram() -> None:

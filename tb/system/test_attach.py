@@ -302,6 +302,25 @@ def test_a_session_whose_results_cannot_be_written_still_reports_what_passed(
     assert "packets in" in out and "result.json: No space left on device" in error
 
 
+def test_a_session_on_a_disk_that_is_full_all_the_time_says_that_its_folder_is_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    station = Station(enough=5)
+    station.start()
+
+    def full(folder: Any, name: str, data: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder.path / name))
+
+    monkeypatch.setattr("bentpipe.results.folder.RunFolder._write", full)
+    folder = tmp_path / "run"
+    assert main(["attach", "acts-1flow", *NEAR, *station.ends("udp"), "--out", str(folder)]) == 1
+    out, error = capsys.readouterr()
+    assert "packets in" in out
+    lines = error.splitlines()
+    assert lines[-1] == f"bentpipe: {folder}/result.json: No space left on device; nothing was kept: {folder} is empty"
+    assert not [*folder.iterdir()]
+
+
 def test_a_folder_without_a_session_takes_no_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["set", "satellite.ber=0", "--run", str(tmp_path)]) == 2
     assert "no session with attached hosts is running in this folder" in capsys.readouterr().err

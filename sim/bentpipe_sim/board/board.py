@@ -26,6 +26,7 @@ from bentpipe_sim.board.windows import (
     description_address,
     host_port_registers,
 )  # fmt: skip
+from bentpipe_sim.interface import PduStatus
 
 __all__ = ["Board", "Ended", "Window"]
 
@@ -37,7 +38,7 @@ _SETTLES: Final = 400
 
 @dataclass(frozen=True)
 class Ended:
-    """A PDU that came, well or not.
+    """A PDU that came, well or not; or one that was sent.
 
     Members
     -------
@@ -47,7 +48,7 @@ class Ended:
     status : int
         As for :class:`~bentpipe_sim.interface.PduStatus`.
     octets : bytes
-        Of the SDU, if that is whole.
+        Of the SDU, if that is whole, or was sent.
     congested : bool
     """
 
@@ -81,7 +82,7 @@ class _HostPort:
     """
 
     base: int
-    queues: dict[int, deque[tuple[bytes, int]]] = field(default_factory=dict)
+    queues: dict[int, deque[tuple[bytes, int, bool]]] = field(default_factory=dict)
     ring: deque[list[int]] = field(default_factory=deque)  # words and VC, or -1 when it is sent
     used: int = 0
     at: int = 0
@@ -216,8 +217,10 @@ class Board:
 
     # PDUs
 
-    def send(self, nic: int, vc: int, octets: bytes, uu: int = 0) -> None:
+    def send(self, nic: int, vc: int, octets: bytes, uu: int = 0, *, reports: bool = False) -> None:
         """Queue an SDU on a VC of the NIC in a window, from the next tick on.
+
+        With ``reports`` a run returns it as ``SENT`` when its last cell has been chosen for the line.
 
         Raises
         ------
@@ -226,12 +229,12 @@ class Board:
         """
         port = self._ports[nic]
         queue = port.queues.setdefault(vc, deque())
-        queue.append((octets, uu))
+        queue.append((octets, uu, reports))
         if len(queue) == 1:
             self._post(port, nic, vc)
 
     def _post(self, port: _HostPort, nic: int, vc: int) -> None:
-        octets, uu = port.queues[vc][0]
+        octets, uu, _ = port.queues[vc][0]
         size, all_words = -(-len(octets) // 4), self.plan.tx_words
         if port.used + size > all_words:
             raise BoardError(
@@ -249,10 +252,13 @@ class Board:
         port.used += size
         port.at = (port.at + size) % all_words
 
-    def run(self, until: int) -> list[Ended]:
-        """Run to the end of tick ``until``; return all PDUs received meanwhile."""
+    def run(self, until: int, *, to_events: bool = False) -> list[Ended]:
+        """Run to the end of tick ``until``; return all PDUs received meanwhile.
+
+        With ``to_events`` the run ends with the first tick in which a PDU ended, or was sent that is reported.
+        """
         found: list[Ended] = []
-        while self.next_tick <= until:
+        while self.next_tick <= until and not (to_events and found):
             if self._most - len(self._items) < 4 + 2 * len(self._ports):
                 self._flush()
             before, items = self.next_tick, self._items
@@ -310,15 +316,17 @@ class Board:
                 port.coming.pop(vc, None)
                 found.append(Ended(tick, nic, vc, status, octets, bool(first >> 20 & 1)))
             elif kind == DONE:
-                self._sent(port, nic, vc)
+                self._sent(port, nic, vc, tick, found)
         del words[:at]
 
-    def _sent(self, port: _HostPort, nic: int, vc: int) -> None:
-        """Release the memory of the PDU that has been sent, and post the next one."""
+    def _sent(self, port: _HostPort, nic: int, vc: int, tick: int, found: list[Ended]) -> None:
+        """Release the memory of the PDU that has been sent, report it if that is wanted, and post the next one."""
         queue = port.queues.get(vc)
         if not queue:
             raise BoardError(f"node {nic} says that a PDU of VC {vc} is sent, and it was given none")
-        queue.popleft()
+        octets, _, reports = queue.popleft()
+        if reports:
+            found.append(Ended(tick, nic, vc, PduStatus.SENT, octets, congested=False))
         next(each for each in port.ring if each[1] == vc)[1] = -1
         while port.ring and port.ring[0][1] < 0:
             port.used -= port.ring.popleft()[0]

@@ -122,6 +122,8 @@ class Client:
     trips, repeats : int
         Lists done; frames that were sent again.
     octets_out, octets_in : int
+    is_lost : bool
+        The board was given up: it did not answer, refused, or its line has gone.
     most_s : float or None
         A list that takes longer is given up; None: it may take for ever, as long as the board says that it works.
 
@@ -137,6 +139,7 @@ class Client:
         self._pipe, self._reader = pipe, FrameReader()
         self._sequence = 0
         self.trips = self.repeats = self.octets_out = self.octets_in = 0
+        self.is_lost = False
         for _ in range(4):
             self._session = number or random.randrange(1, 1 << 16)
             found = self._exchange([head(self._session, 0, OPEN)], OPENED)
@@ -153,7 +156,11 @@ class Client:
             There is no answer for two seconds, another program has taken the board, or it was reset.
         """
         self._sequence = (self._sequence + 1) & 0xFF
-        frame = self._exchange([head(self._session, self._sequence, LIST), *items.words], ANSWER)
+        try:
+            frame = self._exchange([head(self._session, self._sequence, LIST), *items.words], ANSWER)
+        except BoardError:
+            self.is_lost = True
+            raise
         self.trips += 1
         return items.parse(frame[1:])
 

@@ -9,64 +9,22 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
 
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import outdated
-from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
+from bentpipe_sim.board.placement import Placement, driver_behind, placed, plan_of, sdu_of
+from bentpipe_sim.board.windows import BOARD_VCS, Plan
 from bentpipe_sim.build import EngineName
 from bentpipe_sim.interface import PduEvent, PduStatus
-from bentpipe_sim.network import INGRESS, Network
-from bentpipe_sim.nodes import Link, Nic, Node
-from bentpipe_sim.pattern import pattern
+from bentpipe_sim.network import Network
+from bentpipe_sim.nodes import Nic, Node
 
-__all__ = ["LockstepNetwork", "plan_of"]
+__all__ = ["LockstepNetwork"]
 
 _log = logging.getLogger(__name__)
-
-_MOST_WORDS: Final = 1 << 16
-"""Words of a host port's memory at most."""
-_JITTER: Final = 64
-"""Ticks by which cells may come closer than their line's rate."""
-
-
-def plan_of(network: Network) -> Plan:
-    """Return the plan of a board for this network: its nodes in their order, and wires that are long enough.
-
-    Raises
-    ------
-    BoardError
-        The network has something that no board has yet.
-    """
-    wires = {
-        (a.index, port): delay + (a.delay if isinstance(a, Link) else 1) for a, port, _, _, delay in network._wires
-    }
-    cells: list[int] = []
-    for node in network.nodes:
-        _check(node)
-        for port in range(node.ports):
-            held = wires.get((node.index, port))
-            most = 8 if held is None else (held + _JITTER) * 65536 // node.spacing(port) + INGRESS + 4
-            cells.append(1 << max(4, most.bit_length()))
-    shapes = tuple(node.shape() for node in network.nodes)
-    nics = [node for node in network.nodes if isinstance(node, Nic)]
-    largest = max((receive.max_sdu for nic in nics for receive in nic.receives.values()), default=48)
-    sending = max((len(nic.sends) for nic in nics), default=1)
-    tx_words = 1 << max(10, (sending * -(-largest // 4) - 1).bit_length())
-    return Plan(shapes, tuple(cells), tx_words=min(tx_words, _MOST_WORDS), frame_words=4096)
-
-
-def _check(node: Node) -> None:
-    shape = dict(node.shape().parameters)
-    if node.kind == "sonet":
-        raise BoardError(f"{node.name}: boards have no SONET lines yet; take lines of cells")
-    if node.kind == "link" and shape.get("path"):
-        raise BoardError(f"{node.name}: boards have no lines yet whose delay changes")
-    if node.kind == "nic" and shape.get("oam"):
-        raise BoardError(f"{node.name}: host ports of boards send and receive no OAM cells yet")
 
 
 class LockstepNetwork(Network):
@@ -92,8 +50,8 @@ class LockstepNetwork(Network):
         super().__init__(seed, engine=engine)
         self._attach = attach
         self._board: Board | None = None
-        self._place: dict[int, int] = {}  # windows by node, and back
-        self._node_at: dict[int, int] = {}
+        self._place: Placement | None = None
+        self._acts: list[tuple[int, Callable[[], None]]] = []
         self._expected: dict[int, deque[tuple[int, int, int, bool, bytes]]] = {}
         self.pdus = self.checked = 0
 
@@ -113,30 +71,30 @@ class LockstepNetwork(Network):
             raise BoardError("the network has not begun")
         return self._board
 
+    @property
+    def place(self) -> Placement:
+        if self._place is None:
+            raise BoardError("the network has not begun")
+        return self._place
+
     def _lay(self) -> None:
         super()._lay()
         plan = plan_of(self)
         board = self._board = self._attach(plan)
         if old := outdated(board.plan.gateware):
             _log.warning("the board %s: flash or rebuild if the run differs", old)
-        self._place = self._placed(plan, board)
-        self._node_at = {window: index for index, window in self._place.items()}
+        place = self._place = Placement(self, board, self._placed(plan, board))
         self._expected = {node.index: deque() for node in self.nodes if isinstance(node, Nic)}
         for node in self.nodes:
-            self._make_driver_on(board, node).identify()
+            place.driver(node).identify()
             for port in node.outputs:
                 self.loop.trace(node.index, port, 2)
-        for a, a_port, b, b_port, delay in self._wires:
-            face, to = self._face(a, a_port), self._face(b, b_port)
-            held = delay + (a.delay - 1 if isinstance(a, Link) else 0)
-            board.csr.wire[face] = {"delay": held, "sends": int(self.sends(a, b))}
-            board.csr.patch[to] = face + 1
+        place.join()
         native_write = self.loop.csr_write
 
         def write(index: int, addr: int, value: int) -> None:
-            self._follow(self.loop.next_tick(index) - 1)
+            self._acts.append((self.loop.next_tick(index), lambda: place.write(index, addr, value)))
             native_write(index, addr, value)
-            board.write(self._place[index] << WINDOW_BITS | addr, [value & 0xFFFFFFFF])
 
         def write_all(index: int, addr: int, words: list[int], count: int) -> None:
             for k in range(count):
@@ -148,12 +106,6 @@ class LockstepNetwork(Network):
     def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
         """Return the window of each node."""
         return placed(plan, board.plan, [node.name for node in self.nodes])
-
-    def _make_driver_on(self, board: Board, node: Node) -> Any:
-        return node._make_driver(board.window(self._place[node.index]))
-
-    def _face(self, node: Node, port: int) -> int:
-        return self.board.plan.bases[self._place[node.index] - 1] + port
 
     # The interface of the hosts
 
@@ -173,16 +125,15 @@ class LockstepNetwork(Network):
             self.start()
         tick = self.loop.next_tick(nic)
         super().send(nic, vc, head, key, offset, length, checksum_start, checksum_at, uu)
-        octets = head + pattern(key, offset, length)
-        if checksum_at >= 0:
-            octets = checksummed(octets, checksum_start, checksum_at)
-        self._follow(tick - 1)
-        self.board.send(self._place[nic], vc, octets, uu)
+        octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
+        self._acts.append((tick, lambda: self.board.send(self.place.windows[nic], vc, octets, uu)))
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         raise BoardError("host ports of boards send no single cells yet")
 
     def run(self, until_ps: int) -> list[PduEvent]:
+        if self.begun:
+            self._act(self.loop.now())
         events = super().run(until_ps)
         for event in events:
             if event.status < PduStatus.OAM_SEGMENT:
@@ -197,6 +148,17 @@ class LockstepNetwork(Network):
     def _mismatch(self, text: str) -> MismatchError:
         old = outdated(self.board.plan.gateware)
         return MismatchError(f"{text}; the board {old}: flash or rebuild" if old else text)
+
+    def _act(self, until: int) -> None:
+        """Do on the board what was done natively up to this tick, in the order of the ticks in which nodes see it.
+
+        An interface that worked in the present tick sees an SDU in the next one, and one that did not sees it at once.
+        """
+        self._acts.sort(key=lambda act: act[0])
+        while self._acts and self._acts[0][0] <= until:
+            tick, act = self._acts.pop(0)
+            self._follow(tick - 1)
+            act()
 
     def _follow(self, tick: int) -> None:
         """Run the board to the end of this tick, which has passed in the native network."""
@@ -216,7 +178,7 @@ class LockstepNetwork(Network):
                 )
 
     def _compare(self, ended: Ended) -> None:
-        index = self._node_at[ended.nic]
+        index = self.place.nodes[ended.nic]
         name, expected = self.nodes[index].name, self._expected[index]
         found = ended.tick, ended.vc, ended.status, ended.congested, ended.octets
         if not expected:
@@ -241,14 +203,15 @@ class LockstepNetwork(Network):
             Native network and board differ.
         BoardError
         """
-        board = self.board
-        self._follow(self.loop.now())
+        board, now = self.board, self.loop.now()
+        self._act(now + 1)
+        self._follow(now)
         board.faults()
         counters = sum(self._compare_counters(node) for node in self.nodes)
         outputs = [(node, port) for node in self.nodes for port in node.outputs]
         checks = board.csr.check[:]
         for node, port in outputs:
-            native, found = self.loop.digest(node.index, port), checks[self._face(node, port)]
+            native, found = self.loop.digest(node.index, port), checks[self.place.face(node, port)]
             if native != found:
                 raise self._mismatch(
                     f"{node.name}, output {port}: the signature of its cells and their ticks is {found:#010x} on the board "
@@ -269,9 +232,8 @@ class LockstepNetwork(Network):
     def _compare_counters(self, node: Node) -> int:
         """Compare the words that a node's driver reads for its counters; return their number."""
         spy = _Spy(node)
-        node._make_driver(spy).counters()
-        base = self._place[node.index] << WINDOW_BITS
-        found = self.board.read([base | addr for addr in spy.words])
+        driver_behind(node, spy).counters()
+        found = self.place.read(node.index, list(spy.words))
         for (addr, native), word in zip(spy.words.items(), found, strict=True):
             if native != word:
                 name = _name_of(node.csr.map, addr)
@@ -311,57 +273,3 @@ def _described(pdu: tuple[int, int, int, bool, bytes]) -> str:
     tick, vc, status, congested, octets = pdu
     marked = ", congested" if congested else ""
     return f"a PDU of VC {vc} at tick {tick} ({PduStatus(status).name}, {len(octets)} octets{marked})"
-
-
-def checksummed(octets: bytes, start: int, at: int) -> bytes:
-    """Return the octets with their Internet checksum from ``start`` on in octets ``at`` and the next (RFC 1071)."""
-    summed = octets[start:] + b"\0" * ((len(octets) - start) % 2)
-    total = sum(memoryview(_swapped(summed)).cast("H")) % 0xFFFF if any(summed) else 0
-    total = total or (0xFFFF if any(summed) else 0)
-    value = ~total & 0xFFFF
-    if value == 0 and at - start == 6:  # UDP's, where zero says that there is none (RFC 768)
-        value = 0xFFFF
-    return octets[:at] + value.to_bytes(2, "big") + octets[at + 2 :]
-
-
-def _swapped(octets: bytes) -> bytes:
-    swapped = bytearray(octets)
-    swapped[::2], swapped[1::2] = octets[1::2], octets[::2]
-    return bytes(swapped)
-
-
-def placed(wanted: Plan, plan: Plan, names: list[str]) -> dict[int, int]:
-    """Return a window of the board for each node of a network: one of the same kind and shape, with long enough wires.
-
-    Nodes with long wires choose first, and take the shortest that suffice.
-
-    Raises
-    ------
-    BoardError
-        No window is free.
-    """
-    free = dict(enumerate(plan.nodes, 1))
-    found: dict[int, int] = {}
-    for index in sorted(range(len(wanted.nodes)), key=lambda index: -sum(wanted.wires_of(index))):
-        shape, needs = wanted.nodes[index], wanted.wires_of(index)
-        alike = [window for window, has in free.items() if has == shape]
-        if not alike:
-            has = ", ".join(str(each) for each in free.values() if each.kind == shape.kind) or "none"
-            raise BoardError(
-                f"the board has no {shape} left for {names[index]}; of {shape.kind} it has {has}: flash or rebuild"
-            )
-        enough = [
-            window
-            for window in alike
-            if all(has >= need for has, need in zip(plan.wires_of(window - 1), needs, strict=True))
-        ]
-        if not enough:
-            longest = max(max(plan.wires_of(window - 1)) for window in alike)
-            raise BoardError(
-                f"{names[index]}: its wires need room for {max(needs)} cells, and those of {shape} on the board have "
-                f"room for {longest}: flash or rebuild"
-            )
-        window = min(enough, key=lambda window: sum(plan.wires_of(window - 1)))
-        del free[window]
-        found[index] = window
-    return found

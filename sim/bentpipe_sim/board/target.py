@@ -1,4 +1,4 @@
-"""The carrier of an experiment's cells: the native network alone, or in lockstep with a board."""
+"""The carrier of an experiment's cells: the native network alone, in lockstep with a board, or a board by itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from bentpipe_hdl.switch.options import passed_on
+from bentpipe_sim.board.alone import BoardNetwork
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
@@ -19,10 +21,14 @@ from bentpipe_sim.board.pipe import UDP_PORT, Pipe, SerialPipe, UdpPipe
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
 
-__all__ = ["TARGET", "check_target", "is_hardware", "make_network", "open_target"]
+__all__ = ["ALONE", "BOARD_TICKS", "TARGET", "check_target", "is_hardware", "make_network", "open_target"]
 
 TARGET: Final = "BENTPIPE_TARGET"
 """The variable that names the target, for this process and those it starts."""
+ALONE: Final = "BENTPIPE_ALONE"
+"""The variable that is set if the target has no native network beside it."""
+BOARD_TICKS: Final = "BENTPIPE_BOARD_TICKS"
+"""The variable that is set if hosts are to act in the ticks in which they act on a board by itself."""
 
 _PATIENCE: Final = 40.0
 """Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
@@ -64,17 +70,19 @@ def _address(port: str) -> tuple[str, int]:
 
 
 def make_network(seed: int) -> Network:
-    """Return the network of ``$BENTPIPE_TARGET``, or the native one without it."""
+    """Return the network of ``$BENTPIPE_TARGET``, or the native one without it; with ``$BENTPIPE_ALONE`` that of the
+    board by itself."""
     name = os.environ.get(TARGET)
-    if not name:
-        return Network(seed=seed)
-    check_target(name)
-    return LockstepNetwork(lambda plan: Board(_client(name, plan)), seed)
+    if name and os.environ.get(ALONE):
+        return BoardNetwork(partial(_board, check_target(name)), seed, target=name)
+    network = LockstepNetwork(partial(_board, check_target(name)), seed) if name else Network(seed=seed)
+    network.board_ticks = bool(os.environ.get(BOARD_TICKS))
+    return network
 
 
-def _client(name: str, plan: Plan) -> Client:
+def _board(name: str, plan: Plan) -> Board:
     pipe, patience = open_target(name, plan)
-    return Client(pipe, patience=patience)
+    return Board(Client(pipe, patience=patience))
 
 
 def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:

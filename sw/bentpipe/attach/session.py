@@ -513,12 +513,16 @@ class Session:
     def counters(self) -> dict[str, Any]:
         """Return the counters of every node, by its name."""
         assert self._built is not None
-        return self._built.counters()
+        found = self._built.counters()
+        assert found is not None  # a session has the native network
+        return found
 
     def losses(self) -> list[dict[str, Any]]:
         """Return the loss ledger so far."""
         assert self._built is not None
-        return self._built.ledger()
+        found = self._built.ledger()
+        assert found is not None
+        return found
 
     def queue(self) -> dict[str, int]:
         """Return the cells queued in each switch."""
@@ -586,11 +590,12 @@ class Session:
             counts = self.attachment.counts(number)
             ends.append({"host": host, "packets": counts["released"], "octets": counts["released_octets"]})
             ends[-1]["late"] = counts["late"] + counts["out_late"]  # pyright: ignore[reportOperatorIssue]
-        samples = self._built.samples()
+        samples, drops = self._built.samples(), self._built.drops(False)
+        assert drops is not None
         return {
             "ends": ends,
             "queued": sum(value for name, value in samples.items() if name.endswith(".queue")),
-            "dropped": sum(cells for reasons in self._built.drops(False).values() for cells in reasons.values()),
+            "dropped": sum(cells for reasons in drops.values() for cells in reasons.values()),
             "late": sum(end["late"] for end in ends),
             "behind_ms": self.attachment.behind_ns() / 1e6,
         }

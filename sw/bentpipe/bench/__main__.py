@@ -38,6 +38,18 @@ _TURNS: Final = 3
 _TREE: Final = Path(__file__).resolve().parents[3]
 _COUNTED: Final = ("cells-1flow", "hosts-1flow")
 _OTHERS: Final = 4
+_SECONDS: Final = 4.0
+_MODES: Final = ("against", "scaling", "schedule", "workers", "build", "parts")
+"""Kinds of measurements, by their options; without any of these the cases are measured."""
+_USED_BY: Final[dict[str, tuple[str, ...]]] = {
+    "case": ("", "against"),
+    "seconds": ("", "against", "workers"),
+    "json": ("",),
+    "instructions": ("against", "scaling"),
+    "plot": ("scaling", "schedule"),
+    "busy": ("parts",),
+}
+"""The kinds of measurements that use an option; "" are the cases."""
 
 
 def _seconds(trees: Sequence[Path], case: str, seconds: float) -> list[float]:
@@ -279,55 +291,68 @@ def _beside(seconds: float) -> beside.Turns | str:
 
 def _kinds(parser: argparse.ArgumentParser) -> None:
     """Add the options for other kinds of measurements."""
-    parser.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling, --schedule: a plot of it")
-    parser.add_argument("--schedule", action="store_true", help="networks in parts on 1 to 16 threads, by simulation")
-    parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
-    parser.add_argument(
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
+    modes.add_argument("--scaling", action="store_true", help="what a cell costs in larger networks")
+    modes.add_argument("--schedule", action="store_true", help="networks in parts on 1 to 16 threads, by simulation")
+    modes.add_argument(
         "--workers", type=int, metavar="N", help="a sweep with so many Dask workers, beside one with one worker"
     )
-    parser.add_argument("--build", action="store_true", help="how long large networks and commands take to start")
-    parser.add_argument("--parts", type=int, metavar="N", help="networks in parts on one thread and on N threads")
+    modes.add_argument("--build", action="store_true", help="how long large networks and commands take to start")
+    modes.add_argument("--parts", type=int, metavar="N", help="networks in parts on one thread and on N threads")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="with --scaling, --schedule: a plot of it")
+    parser.add_argument("--instructions", action="store_true", help="with --against, --scaling: by valgrind")
     parser.add_argument("--busy", action="store_true", help=f"with --parts: beside {_OTHERS} busy processes")
+
+
+def _check(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    """Refuse options that the chosen kind of measurement would ignore, and values that it cannot take."""
+    mode = next((name for name in _MODES if getattr(given, name) not in (None, False)), "")
+    for name, users in _USED_BY.items():
+        if mode not in users and getattr(given, name):
+            option = "case" if name == "case" else f"--{name}"
+            goes = (
+                f"it goes with {' or '.join(f'--{user}' for user in users if user)}" if any(users) else "leave it out"
+            )
+            parser.error(f"--{mode} does not use {option}: {goes}" if mode else f"{option}: {goes}")
+    unknown = set(given.case) - set(TITLES)
+    if unknown:
+        parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
+    if given.seconds is not None and given.seconds <= 0:
+        parser.error(f"--seconds is more than 0, not {given.seconds:g}")
+    for name in ("workers", "parts"):
+        if (count := getattr(given, name)) is not None and count < 2:
+            parser.error(f"--{name}: 2 or more, they are compared with one")
+    if given.instructions and not shutil.which("valgrind"):
+        parser.error("--instructions needs valgrind")
+    if given.against and not (given.against / "sw" / "bentpipe" / "bench").is_dir():
+        parser.error(f"{given.against} is no checkout of bentpipe with this bench")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases named (all by default); print a table, or with ``--json`` one object; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bentpipe.bench", description="How fast the simulation is.")
     parser.add_argument("case", nargs="*", help=f"{', '.join(TITLES)} (default: all)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="simulated seconds a case (default 4)")
+    parser.add_argument("--seconds", type=float, help=f"simulated seconds a case (default {_SECONDS:g})")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--against", type=Path, metavar="DIR", help="compare with this checkout, case by case")
     _kinds(parser)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if not given.inside:
+        _check(parser, given)
+    given.seconds = _SECONDS if given.seconds is None else given.seconds
     os.environ.setdefault("BENTPIPE_THREADS", "1")  # CPU seconds are one core's
     if given.inside:
         case, until = given.inside, given.until
         print(json.dumps(_inside(case, given.seconds) if until is None else _counted(case, until)))
         return 0
-    unknown = set(given.case) - set(TITLES)
-    if unknown:
-        parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(TITLES)}")
-    if given.instructions and not (given.against or given.scaling):
-        parser.error("--instructions goes with --against or --scaling")
-    if given.plot and not (given.scaling or given.schedule):
-        parser.error("--plot goes with --scaling or --schedule")
-    if given.instructions and not shutil.which("valgrind"):
-        parser.error("--instructions needs valgrind")
     if given.against:
-        if not (given.against / "sw" / "bentpipe" / "bench").is_dir():
-            parser.error(f"{given.against} is no checkout of bentpipe with this bench")
         _against(given.against, given.case or list(TITLES), given.seconds, given.instructions)
         return 0
     if given.workers is not None:
-        if given.workers < 2:
-            parser.error("--workers: 2 or more, they are compared with one")
         _workers(given.workers, given.seconds)
         return 0
-    if (given.parts is not None and given.parts < 2) or (given.busy and given.parts is None):
-        parser.error("--parts: 2 threads or more, they are compared with one; --busy goes with it")
     if given.parts is not None:
         _parts(given.parts, given.busy)
         return 0

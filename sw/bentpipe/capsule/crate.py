@@ -120,6 +120,10 @@ def _not_repeatable(summary: Mapping[str, Any]) -> str:
     """Return the reason why a run cannot be repeated; "" if it can."""
     if "attached" in summary:
         return "hosts outside took part in it"
+    if (summary.get("board") or {}).get("alone"):
+        return "it ran on a board by itself"
+    if summary.get("board_ticks"):
+        return "it ran with --board-ticks"
     if summary["status"] != "done":
         return f"it is {summary['status']}"
     return ""

@@ -176,7 +176,7 @@ def _experiment_plan(name: str, settings: list[str], board: Board) -> tuple[str,
     from bentpipe.experiment.build.network import build_network
     from bentpipe.experiment.load import load_cases
     from bentpipe_boards.fpga.sizes import with_sdram
-    from bentpipe_sim.board.lockstep import plan_of
+    from bentpipe_sim.board.placement import plan_of
     from bentpipe_sim.board.target import TARGET
 
     before = os.environ.get(TARGET)

@@ -212,21 +212,49 @@ def choose_threads(given: argparse.Namespace) -> None:
 
 
 def target_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--target``."""
+    """Add ``--target``, ``--alone`` and ``--board-ticks``."""
     parser.add_argument(
         "--target",
         metavar="BOARD",
         help="a board that runs in lockstep: board:/dev/ttyUSB0, board:udp:ADDRESS, board:sim (its RTL, simulated),"
         " board:model",
     )
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="with --target: run on the board by itself, without the native network: no loss ledger, no captures",
+    )
+    parser.add_argument(
+        "--board-ticks",
+        action="store_true",
+        help="let hosts act in the ticks in which they act on a board by itself; a run has the same figures as there",
+    )
 
 
 def choose_target(given: argparse.Namespace) -> None:
-    """Set the target of ``--target`` for this process."""
+    """Set the target of ``--target`` for this process.
+
+    Raises
+    ------
+    BentpipeError
+        ``--alone`` stands without a target, or beside an option for the native network.
+    """
+    if given.alone:
+        if not given.target:
+            raise BentpipeError("--alone is for a board by itself: name the board with --target")
+        for option in ("engine", "threads"):
+            if getattr(given, option) is not None:
+                raise BentpipeError(f"--alone and --{option}: a board by itself has no native network")
+    if given.board_ticks:
+        from bentpipe_sim.board.target import BOARD_TICKS
+
+        os.environ[BOARD_TICKS] = "1"
     if given.target:
-        from bentpipe_sim.board.target import TARGET, check_target
+        from bentpipe_sim.board.target import ALONE, TARGET, check_target
 
         os.environ[TARGET] = check_target(given.target)
+        if given.alone:
+            os.environ[ALONE] = "1"
 
 
 def junit_option(parser: argparse.ArgumentParser) -> None:

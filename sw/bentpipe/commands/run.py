@@ -54,8 +54,11 @@ def _run(given: argparse.Namespace) -> int:
 
     duration = take_options(given)
     choose_threads(given)
-    if given.target and given.seeds is not None:
-        raise BentpipeError("--target and --seeds: a board runs one experiment at a time")
+    for option in ("seeds", "precision"):
+        if given.target and getattr(given, option) is not None:
+            raise BentpipeError(f"--target and --{option}: a board runs one experiment at a time")
+        if given.board_ticks and getattr(given, option) is not None:
+            raise BentpipeError(f"--board-ticks and --{option}: it is for one run, beside one on a board by itself")
     choose_target(given)
     if given.seeds is not None or given.precision:
         return _run_seeds(given, duration)
@@ -65,6 +68,11 @@ def _run(given: argparse.Namespace) -> int:
     experiments = load_cases(
         given.name, given.settings, seed=given.seed, duration_ps=duration, quick=given.quick, only=given.cases
     )
+    if given.target:
+        from bentpipe.experiment.build.alone import check_on_board
+
+        for experiment in experiments:
+            check_on_board(experiment, alone=given.alone)
     first = experiments[0]
     with claim(given, first.id) as folder:
         summary = _run_cases(given, experiments, folder) if first.case else _run_one(given, first, folder)

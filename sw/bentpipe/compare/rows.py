@@ -90,6 +90,9 @@ def different(ours: SeedGroup, theirs: SeedGroup) -> list[dict[str, Any]]:
     if limits[0] != limits[1]:
         mine, other = map(format_time, limits)
         found.append({"key": "experiment.duration", "ours": mine, "theirs": other})
+    mine, other = (", ".join(group.first.board) or "native network" for group in (ours, theirs))
+    if mine != other:
+        found.append({"key": "cells carried by", "ours": mine, "theirs": other})
     return found
 
 

@@ -83,10 +83,19 @@ class Run:
         return [*self.changes, {"key": "experiment.duration", "old": old, "new": new}]
 
     @property
+    def board(self) -> list[str]:
+        """The board that the run was on by itself, or ``--board-ticks``; nothing for other runs."""
+        about = self.summary.get("board") or {}
+        if about.get("alone"):
+            return [f"{about['target']} by itself"]
+        return ["native network with --board-ticks"] if self.summary.get("board_ticks") else []
+
+    @property
     def remarks(self) -> frozenset[str]:
         """Return how the run differs from the experiment in its file: ``shortened``, ``changed`` and others."""
         found = {remark for row in self.summary["published"] for remark in row["remarks"]} - {"changed"}
         found |= {"shortened"} if self.summary["shortened"] else set()
+        found |= {*self.board}
         return frozenset(found | ({"changed"} if self.changes else set()))
 
     @property
@@ -108,9 +117,9 @@ class SeedGroup:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """Experiment, case, what was set, and the time limit (ps)."""
+        """Experiment, case, what was set (with a board by itself, that too), and the time limit (ps)."""
         first = self.first
-        given = [first.changes, document_of(first.summary)]
+        given = [first.changes, document_of(first.summary), *first.board]
         return first.id, first.case, json.dumps(given, sort_keys=True), first.limit_ps
 
     @property

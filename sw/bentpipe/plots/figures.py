@@ -342,7 +342,8 @@ def _port_queues(result: RunResult) -> Panel | None:
 def _losses(result: RunResult) -> Panel | None:
     lost = _of(result, "lost")
     udp = [flow["name"] for flow in result.flows if flow.get("protocol") == "udp"]
-    if not udp or "lost" not in result.summary["resolved"]["record"]["what"]:
+    is_known = result.summary["ledger"] is not None
+    if not (udp and is_known) or "lost" not in result.summary["resolved"]["record"]["what"]:
         return None
     end_ps = round(result.summary["time"]["simulated_s"] * 1e12)
 

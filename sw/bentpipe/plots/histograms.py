@@ -20,7 +20,7 @@ _PANELS: Final = (
 
 def _ports(result: RunResult, what: str) -> Iterator[tuple[str, list[list[int]]]]:
     """Yield the ports that have counted any, with their bins."""
-    for node, counters in result.summary["counters"].items():
+    for node, counters in (result.summary["counters"] or {}).items():
         for port, bins in enumerate(counters.get(f"{what}_by_port", ())):
             if bins:
                 yield f"{node}:{port}", bins

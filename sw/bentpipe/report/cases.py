@@ -16,7 +16,7 @@ from bentpipe.report.run import expected_html, page_head
 from bentpipe.report.verdict import several_verdict
 from bentpipe.results.folder import case_folder
 from bentpipe.results.knees import over_cases
-from bentpipe.results.metrics import compare, set_otherwise
+from bentpipe.results.metrics import cells_dropped, compare, pdus_lost, set_otherwise
 from bentpipe.results.tables import (
     EXPECTED_COLUMNS,
     PUBLISHED_COLUMNS,
@@ -86,6 +86,8 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
         "reason": reason,
         "shortened": any(s["shortened"] for s in summaries),
         "changes": common,
+        "board": next((s["board"] for s in summaries if s.get("board")), None),
+        "board_ticks": any(s.get("board_ticks") for s in summaries),
         "cases": [
             {
                 **s["case"],
@@ -99,8 +101,8 @@ def sum_up_cases(head: dict[str, Any], summaries: Sequence[dict[str, Any]]) -> d
                 "metrics": s["metrics"],
                 "retransmits": sum(flow.get("retransmits", 0) for flow in s["flows"]),
                 "timeouts": sum(flow.get("timeouts", 0) for flow in s["flows"]),
-                "lost": sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"]),
-                "drops": sum(sum(reasons.values()) for reasons in s["drops"].values()),
+                "lost": pdus_lost(s),
+                "drops": cells_dropped(s),
                 "expected": s.get("expected", []),
                 "theory": s.get("theory", []),
             }
@@ -151,8 +153,7 @@ def case_table(summary: dict[str, Any]) -> tuple[tuple[str, ...], list[list[str]
             figure_text(case["metrics"]["fairness"]),
             f"{case['retransmits']:,}",
             f"{case['timeouts']:,}",
-            f"{case['lost']:,}",
-            f"{case['drops']:,}",
+            *("-" if case[count] is None else f"{case[count]:,}" for count in ("lost", "drops")),
             f"{case['time']['simulated_s']:.1f} s",
             case["status"],
         ]

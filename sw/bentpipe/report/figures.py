@@ -443,7 +443,7 @@ def _counted(what: str, unit: float, title: str, label: str, short: str) -> Make
 
     def make(result: RunResult) -> Spec | None:
         series = []
-        for node, counters in result.summary["counters"].items():
+        for node, counters in (result.summary["counters"] or {}).items():
             for port, bins in enumerate(counters.get(f"{what}_by_port", ())):
                 if bins and len(series) < FEW:
                     values, share = _shares([least * unit for least, _ in bins], [count for _, count in bins])

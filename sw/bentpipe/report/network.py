@@ -41,7 +41,7 @@ def network_of(summary: Mapping[str, Any]) -> Network:
 
     Use is what a way's cells are of all that its port may send (:func:`bentpipe.results.metrics.port_rates`).
     """
-    counters, drops = summary["counters"], summary["drops"]
+    counters, drops = summary["counters"] or {}, summary["drops"] or {}
     time_s = summary["time"]["simulated_s"]
 
     def used(cells: Any, rate: float) -> float | None:

@@ -19,7 +19,8 @@ SLACK_PS: Final = {"computing": 4 * 10**9, "release": 16 * 10**9}
 
 
 def repeat_command(summary: Mapping[str, Any]) -> str:
-    """Return the command that makes the same cells: experiment, case, seed, what was changed, length, engine."""
+    """Return the command that makes the same cells: experiment, case, seed, what was changed, length, engine or
+    board."""
     s = summary
     words = ["bentpipe", "run", *_experiment(s)]
     time = s.get("time")
@@ -58,8 +59,12 @@ def _experiment(s: Mapping[str, Any]) -> list[str]:
 
 
 def _engine(s: Mapping[str, Any]) -> list[str]:
+    board = s.get("board") or {}
+    if board.get("alone"):
+        return ["--target", board["target"], "--alone"]
     engine = s["versions"].get("engine", "native")
-    return [] if engine == "native" else ["--engine", engine]
+    ticks = ["--board-ticks"] if s.get("board_ticks") else []
+    return ticks if engine == "native" else ["--engine", engine, *ticks]
 
 
 def capture_commands(summary: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -15,6 +15,7 @@ from bentpipe.report.network import network_svg
 from bentpipe.report.places import Around
 from bentpipe.report.repeat import capture_commands, repeat_command, session_command
 from bentpipe.report.verdict import Verdict, run_verdict
+from bentpipe.results.metrics import cells_dropped, pdus_lost
 from bentpipe.results.schema import RunResult
 from bentpipe.results.splitting import ratio_of
 from bentpipe.results.tables import (
@@ -168,8 +169,7 @@ def _title(s: Mapping[str, Any]) -> str:
 def _facts(s: Mapping[str, Any]) -> str:
     """Return the most important figures."""
     total, time = s["metrics"], s["time"]
-    lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
-    dropped = sum(sum(reasons.values()) for reasons in s["drops"].values())
+    lost, dropped = pdus_lost(s), cells_dropped(s)
     speed = 1 / time["wall_per_simulated"] if time["wall_per_simulated"] else None
     flows = [flow for flow in s["flows"] if flow.get("protocol") not in BARE]
     facts = []
@@ -190,8 +190,10 @@ def _facts(s: Mapping[str, Any]) -> str:
     if len(flows) > 1 and total["fairness"] is not None:
         facts.append(("Fairness", f"{total['fairness']:.3f}", ""))
     facts += [
-        ("PDUs lost", f"{lost:,}", f"of {sum(vc['sent'] for vc in s['ledger']):,}"),
-        ("Cells dropped", f"{dropped:,}", ""),
+        ("PDUs lost", "unknown", "no loss ledger")
+        if lost is None
+        else ("PDUs lost", f"{lost:,}", f"of {sum(vc['sent'] for vc in s['ledger']):,}"),
+        ("Cells dropped", "unknown" if dropped is None else f"{dropped:,}", ""),
         ("Simulated", f"{time['simulated_s']:.4g}", f"s in {time['wall_s']:.3g} s"),
     ]
     if speed:
@@ -314,9 +316,10 @@ def _flows(result: RunResult) -> Iterator[str]:
 
 def _losses(s: Mapping[str, Any]) -> Iterator[str]:
     """Yield the loss ledger: all VCs together by place, then each."""
-    ledger = s["ledger"]
+    ledger = s["ledger"] or ()
     sent, delivered = (sum(vc[key] for vc in ledger) for key in ("sent", "delivered"))
-    yield f"<p>Of {sent:,} PDUs sent {delivered:,} were delivered. {html.escape(loss_text(dict(s)))}</p>"
+    known = "" if s["ledger"] is None else f"Of {sent:,} PDUs sent {delivered:,} were delivered. "
+    yield f"<p>{known}{html.escape(loss_text(dict(s)))}</p>"
     places: dict[tuple[str, str], int] = {}
     for vc in ledger:
         for loss in vc["lost"]:
@@ -383,6 +386,9 @@ def _tables(data: Any) -> bool:
 
 def _counters(s: Mapping[str, Any]) -> Iterator[str]:
     """Yield a table of each set of nodes with the same counters; those that counted nothing are named."""
+    if s["counters"] is None:
+        yield "<p>The counters could not be read.</p>"
+        return
     alike: dict[tuple[str, ...], list[str]] = {}
     for node, counters in s["counters"].items():
         names = tuple(name for name, value in counters.items() if not _nested(value))

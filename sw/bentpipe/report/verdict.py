@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bentpipe.apps.settings import BARE
 from bentpipe.results.declared import axis_names
 from bentpipe.results.expect import broken, expectation_text
+from bentpipe.results.metrics import pdus_lost
 from bentpipe.results.splitting import ratio_of
 from bentpipe.results.tables import apart_text, figure_text, rare_words
 
@@ -78,9 +79,12 @@ def _did(s: Mapping[str, Any]) -> str:
         parts.append(text)
         if total["fairness"] is not None and len(flows) > 1:
             parts[0] += f", with fairness {total['fairness']:.3f}"
-    lost = sum(loss["pdus"] for vc in s["ledger"] for loss in vc["lost"] if loss["where"])
-    sent = sum(vc["sent"] for vc in s["ledger"])
-    parts.append(f"{lost:,} of {sent:,} PDUs were lost" if lost else "no PDU was lost")
+    lost = pdus_lost(s)
+    if lost is None:
+        parts.append("how many PDUs were lost is unknown")
+    else:
+        sent = sum(vc["sent"] for vc in s["ledger"])
+        parts.append(f"{lost:,} of {sent:,} PDUs were lost" if lost else "no PDU was lost")
     if "attached" in s:
         parts.append(f"attached hosts, {s['attached']['verdict']}")
     return ", and ".join(parts)

@@ -106,6 +106,7 @@ class RunFolder:
         self._pending: dict[str, Any] | None = None
         self._pending_state: bytes | None = None
         self._own = False  # result.json is this run's
+        self._streams = False  # and so is the trace so far
         self._over = False  # and was so before: what is wrong with it then is no news of this process
 
     @classmethod
@@ -289,7 +290,7 @@ class RunFolder:
         """Keep what there is by now: the summary, and what the trace has got since the last time."""
         self.begin()
         if self._stream is None:
-            self._stream = TraceStream(self.work / _STREAM)
+            self._stream, self._streams = TraceStream(self.work / _STREAM), True
         self._stream.add(news)
         self.put(summary)
 
@@ -373,6 +374,9 @@ class RunFolder:
             if isinstance(error, Exception) and not isinstance(error, OSError):  # there is no hurry, and room
                 with suppress(Exception):
                     self._conclude("failed", str(error))
+        elif isinstance(error, OSError) and self.begun and not self._own:  # not even the first file, on a full disk
+            left = "has nothing of this run" if _filled(self.path) else "is empty"
+            error.__notes__ = [f"nothing was kept: {self.path} {left}"]
         self._release()
 
     def _end_stream(self) -> None:
@@ -387,12 +391,12 @@ class RunFolder:
 
     def _release(self) -> None:
         """Release the folder. Files under way are removed, except the trace and the captures that can still be
-        completed."""
+        completed; without a result of the run they cannot."""
         self._end_stream()
         if self._lock is None:
             return
         try:
-            if self.begun and not (self.work / _STREAM).exists():
+            if self.begun and ((self._streams and not self._own) or not (self.work / _STREAM).exists()):
                 self._clear(())
             (self.work / "lock").unlink(missing_ok=True)
             self.work.rmdir()

@@ -17,6 +17,7 @@ __all__ = [
     "CELL_BITS",
     "GROUPED",
     "NOT_COMPARED",
+    "cells_dropped",
     "cells_of",
     "compare",
     "count_sums",
@@ -29,6 +30,7 @@ __all__ = [
     "mean_over_time",
     "metrics",
     "most_deliverable",
+    "pdus_lost",
     "port_rates",
     "set_otherwise",
 ]
@@ -104,7 +106,7 @@ def metrics(
     found |= {f"{flow['name']}.goodput": rate for flow, rate in zip(carry, rates, strict=True)}
     for flow in flows:
         came, lost = flow.get("datagrams_received", 0), flow.get("datagrams_lost", 0)
-        if came + lost:
+        if lost is not None and came + lost:  # None: on a board by itself
             found[f"{flow['name']}.carried"] = came / (came + lost)
         found |= {f"{flow['name']}.{name}": flow[name] for name in reported(str(flow.get("app"))) if name in flow}
     return found
@@ -113,12 +115,27 @@ def metrics(
 def count_sums(summary: Mapping[str, Any]) -> dict[str, float]:
     """Return the sums over flows, ledger and drops of a run: its figures that are counts."""
     flows = summary["flows"]
-    return {
+    found = {
         "retransmits": sum(flow.get("retransmits", 0) for flow in flows),
         "timeouts": sum(flow.get("timeouts", 0) for flow in flows),
-        "pdus_lost": sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"]),
-        "cells_dropped": sum(sum(reasons.values()) for reasons in summary["drops"].values()),
+        "pdus_lost": pdus_lost(summary),
+        "cells_dropped": cells_dropped(summary),
     }
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def pdus_lost(summary: Mapping[str, Any]) -> int | None:
+    """Return the PDUs that a run lost; None: a board by itself has no ledger of them."""
+    if summary["ledger"] is None:
+        return None
+    return sum(loss["pdus"] for vc in summary["ledger"] for loss in vc["lost"] if loss["where"])
+
+
+def cells_dropped(summary: Mapping[str, Any]) -> int | None:
+    """Return the cells that nodes dropped in a run; None: their counters could not be read."""
+    if summary["drops"] is None:
+        return None
+    return sum(sum(reasons.values()) for reasons in summary["drops"].values())
 
 
 def _share(bits: float, best_bits: float, most_bits: float | None) -> float | None:

@@ -12,7 +12,9 @@
     by where and why; ``cdv``, where it is measured: contract, cells, non-conforming ones, greatest and least
     1-point CDV), ports (of each port of a switch the cells that arrived for it, those dropped by reason, their delays
     where there are histograms), losses (null without ``record.losses``: lost cells ``recorded``, and ``left_out``),
-    counters, oam
+    counters, board (null without: with a board in lockstep how much was compared; of a board by itself ``alone``,
+    ``target``, ``gateware`` and what is ``missing``; then ledger is null, and drops, ports and counters are null if the
+    board did not answer at the end), board_ticks (hosts act in the ticks of a board by itself), oam
     (of each end of OAM flows at a host its cells by kind, its states and their changes), splitting (null without:
     the loss ratio, by splitting and of the plain run, and each level:
     :func:`bentpipe.results.splitting.sum_up_trees`), rare_timeout (null without: the probability, and each level:

@@ -358,11 +358,11 @@ DROP_TITLES: Final = {
 """Why cells were dropped, by the counter: of switches as the ledger of PDUs has it, of links, of interfaces."""
 
 
-def drop_rows(drops: dict[str, dict[str, int]]) -> list[list[str]]:
-    """Return the rows of the table of dropped cells."""
+def drop_rows(drops: dict[str, dict[str, int]] | None) -> list[list[str]]:
+    """Return the rows of the table of dropped cells; none if they are unknown."""
     return [
         [node, DROP_TITLES.get(reason, reason), f"{cells:,}"]
-        for node, reasons in drops.items()
+        for node, reasons in (drops or {}).items()
         for reason, cells in reasons.items()
         if cells
     ]
@@ -421,15 +421,16 @@ def cell_tables(summary: Mapping[str, Any]) -> dict[str, FigureTable]:
     They are: lost and damaged cells, for VCs that have any and for all together, and bursts of these; 1-point CDV, for
     VCs at which it is measured; and ports that lost cells or whose switches have histograms of delays.
     """
-    found, vcs, ports = summary["metrics"], metrics_of("vc"), summary.get("ports", ())
+    found, vcs, ports = summary["metrics"], metrics_of("vc"), summary.get("ports") or ()
+    ledger = summary["ledger"] or ()
     hit = [metric.name for metric in vcs if metric.name != "cells_sent" and metric.needs != "cdv"]
     lossy = {
         row["vc"]: f"{row['vc']} ({row['source']} to {row['sink']})"
-        for row in summary["ledger"]
+        for row in ledger
         if any(found.get(f"{row['vc']}.{name}") for name in hit)
     }
     together = {**lossy, "": "all VCs"} if lossy else {}
-    followed = {row["vc"]: f"{row['vc']} at {row['cdv']['at']}" for row in summary["ledger"] if "cdv" in row}
+    followed = {row["vc"]: f"{row['vc']} at {row['cdv']['at']}" for row in ledger if "cdv" in row}
     by_need = {need: [metric for metric in vcs if metric.needs == need] for need in ("", "losses", "cdv")}
     busy = {port["port"]: port["port"] for port in ports if port["offered"] and (port["dropped"] or port.get("delays"))}
     tables = {
@@ -454,8 +455,9 @@ def profile_rows(summary: dict[str, Any]) -> list[str]:
 LOSS_COLUMNS = ("VC", "where", "why", "PDUs", "of sent")
 
 
-def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return the PDUs sent and not delivered, a row for each VC, place and reason; those under way are no loss."""
+def loss_rows(ledger: Sequence[dict[str, Any]] | None) -> list[list[str]]:
+    """Return the PDUs sent and not delivered, a row for each VC, place and reason; those under way are no loss.
+    Without a ledger there are no rows."""
     return [
         [
             f"{vc['vc']} ({vc['source']} to {vc['sink']})",
@@ -464,7 +466,7 @@ def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
             f"{loss['pdus']:,}",
             f"{vc['sent']:,}",
         ]
-        for vc in ledger
+        for vc in ledger or ()
         for loss in vc["lost"]
         if loss["where"]
     ]
@@ -473,11 +475,11 @@ def loss_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
 CONGESTED_COLUMNS = ("VC", "PDUs", "of delivered")
 
 
-def congested_rows(ledger: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return the PDUs that arrived with EFCI, a row for each VC that has any."""
+def congested_rows(ledger: Sequence[dict[str, Any]] | None) -> list[list[str]]:
+    """Return the PDUs that arrived with EFCI, a row for each VC that has any; without a ledger there are none."""
     return [
         [f"{vc['vc']} ({vc['source']} to {vc['sink']})", f"{vc['congested']:,}", f"{vc['delivered']:,}"]
-        for vc in ledger
+        for vc in ledger or ()
         if vc.get("congested")
     ]
 
@@ -506,6 +508,11 @@ def oam_rows(ends: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 def loss_text(summary: dict[str, Any]) -> str:
     """Return the text below the tables of PDUs lost and cells dropped."""
+    if summary["ledger"] is None:
+        dropped = summary["drops"]
+        if dropped is None:
+            return "Cells dropped: unknown, as the counters could not be read. PDUs lost: unknown (no loss ledger)."
+        return f"{'' if drop_rows(dropped) else 'No cell was dropped. '}PDUs lost: unknown (no loss ledger)."
     texts = []
     if not loss_rows(summary["ledger"]):
         dropped = bool(drop_rows(summary["drops"]))
@@ -536,7 +543,7 @@ def time_text(summary: dict[str, Any]) -> str:
 
 def note_texts(summary: dict[str, Any]) -> list[str]:
     """Return what a reader must know before reading the figures of a run, or of the cases of an experiment."""
-    notes = []
+    notes = _board_texts(summary)
     if summary["shortened"]:
         notes.append(
             "Shortened: start-up weighs more than in a whole run; figures are not compared with published ones."
@@ -544,6 +551,21 @@ def note_texts(summary: dict[str, Any]) -> list[str]:
     if summary["changes"]:
         notes.append(f"Changed from the experiment's file: {'; '.join(map(change_text, summary['changes']))}.")
     return notes + summary.get("remarks", [])
+
+
+def _board_texts(summary: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know of a run on a board by itself, or in the ticks of one."""
+    board = summary.get("board")
+    if not board or not board.get("alone"):
+        ticks = (
+            "Hosts act in the ticks of a board by itself (--board-ticks), so figures of other native runs may differ."
+        )
+        return [ticks] if summary.get("board_ticks") else []
+    texts = [
+        f"On {board['target']} by itself: counters are those of the board. Unknown: {', '.join(board['missing'])}. "
+        "Hosts act in other ticks than in a native run without --board-ticks, so figures may differ."
+    ]
+    return texts + ([f"The board {board['other']}: figures may be those of other RTL."] if board["other"] else [])
 
 
 def lines_text(summary: dict[str, Any]) -> str | None:
@@ -563,6 +585,11 @@ def board_text(summary: dict[str, Any]) -> str | None:
     board = summary.get("board")
     if not board:
         return None
+    if board.get("alone"):
+        return (
+            f"board by itself: {board['pdus']:,} PDUs ended at its interfaces; {board['ticks']:,} ticks, "
+            f"{board['trips']:,} round trips"
+        )
     return (
         f"board verified against native: {board['pdus']:,} of {board['ended']:,} PDUs to the tick, "
         f"{board['counters']:,} counters, the cells of {board['outputs']} outputs; {board['ticks']:,} ticks, "

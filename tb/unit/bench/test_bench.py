@@ -100,6 +100,28 @@ def test_a_plot_of_what_was_found(tmp_path: Path) -> None:
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("--schedule --parts 2", "argument --parts: not allowed with argument --schedule"),
+        ("--build --against /", "argument --against: not allowed with argument --build"),
+        ("--parts 2 --json", "--parts does not use --json: leave it out"),
+        ("--parts 2 --plot x.png", "--parts does not use --plot: it goes with --scaling or --schedule"),
+        ("--schedule --busy", "--schedule does not use --busy: it goes with --parts"),
+        ("--build --seconds 3", "--build does not use --seconds: it goes with --against or --workers"),
+        ("--workers 2 cells-1flow", "--workers does not use case: it goes with --against"),
+        ("--schedule --instructions", "--schedule does not use --instructions: it goes with --against or --scaling"),
+        ("--busy", "--busy: it goes with --parts"),
+        ("--parts 1", "--parts: 2 or more, they are compared with one"),
+        ("--seconds 0", "--seconds is more than 0, not 0"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(given: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given.split())
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith(f"error: {line}\n")
+
+
 @pytest.mark.parametrize("given", [["--instructions"], ["--plot", "x.png"], ["no-such-case"], ["--against", "/"]])
 def test_wrong_use_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

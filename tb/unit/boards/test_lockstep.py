@@ -15,8 +15,9 @@ from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import gateware
-from bentpipe_sim.board.lockstep import LockstepNetwork, checksummed, placed, plan_of
+from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.model import ModelBoard, ModelPipe
+from bentpipe_sim.board.placement import checksummed, placed, plan_of
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.network import Network
@@ -122,8 +123,42 @@ def test_a_counter_that_differs_is_named() -> None:
         play(network, NETWORKS["overrun"](network), pdus=3)
         read = network.board.read
         network.board.read = lambda addrs: [word + 1 for word in read(addrs)]  # type: ignore[method-assign]
-        with pytest.raises(MismatchError, match=r"n0: \w+ is \d+ on the board and \d+ natively"):
+        with pytest.raises(MismatchError, match=r"n0: tx_cells\[0\] is \d+ on the board and \d+ natively"):
             network._compare_counters(network.nodes[0])
+    finally:
+        network.close()
+
+
+def test_counters_of_each_vc_are_compared() -> None:
+    network = LockstepNetwork(_attach, seed=3)
+    try:
+        play(network, NETWORKS["overrun"](network), pdus=3)
+        network.verify()
+        for node in network.nodes:
+            shown = [value if isinstance(value, list) else [value] for value in node.counters().values()]
+            assert network._compare_counters(node) == sum(map(len, shown)), node.name
+    finally:
+        network.close()
+
+
+def test_two_hosts_may_act_at_once() -> None:
+    """One interface works in the tick in which both get a PDU, and sees it a tick later than the other one."""
+    network = LockstepNetwork(_attach, seed=3)
+    vcs = NETWORKS["overrun"](network)
+    try:
+        network.send(0, vcs[0], b"x" * 9000)
+        for _ in range(40):
+            network.run(network.now_ps + 1_000_003)
+            seen = [network.loop.next_tick(nic) for nic in (0, 1)]
+            for nic in (0, 1):
+                network.send(nic, vcs[nic], b"y" * 100)
+            if seen[0] > seen[1]:
+                break
+        else:
+            pytest.fail("the first one's PDU was never seen later")
+        while network.now_ps < 10**9:
+            network.run(10**9)
+        assert network.verify()["pdus"] > 2
     finally:
         network.close()
 

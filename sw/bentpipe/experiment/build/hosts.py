@@ -73,17 +73,19 @@ class BuiltExperiment:
         Returns the present samples of switches by series: cells queued (``SWITCH.queue``), and series of ports with
         options (``SWITCH:PORT.SERIES``).
     counters : Callable
-        Returns the counters of every node, by its name: a number, or a list of one per VC or port.
+        Returns the counters of every node, by its name: a number, or a list of one per VC or port. None: a board does
+        not answer any more.
     drops : Callable
         Returns cells dropped so far, by node and reason; with ``True`` also those of hosts' interfaces, which takes
-        longer.
+        longer. None: likewise.
     check : Callable
         Raises an error if cells in, out, dropped and queued do not balance at every node.
     ledger : Callable
         Returns the fate of all PDUs so far, a row for each VC (:func:`~bentpipe.experiment.build.ledger.make_ledger`).
-        Raises an error if the sums do not balance.
+        Raises an error if the sums do not balance. None: a board by itself has none.
     ports : Callable
-        Returns for each port of the switches the cells that arrived for it, those dropped, and their delays.
+        Returns for each port of the switches the cells that arrived for it, those dropped, and their delays. None: as
+        for the counters.
     losses : Callable or None
         Returns the records of lost cells so far, and the number of losses without a record; None: they are not
         recorded.
@@ -111,22 +113,25 @@ class BuiltExperiment:
     overrides : Overrides or None
         The list of values that events, profiles and requests write; None: the run makes it.
     verify : Callable
-        Compares the run at its end with that of a board beside it, if there is one; returns how much was compared.
+        Compares the run at its end with that of a board beside it, if there is one; returns how much was compared. Of
+        a board by itself it returns what is known of the board, at any time.
+    alone : bool
+        A board runs by itself: nothing is known that only the native network knows.
     """
 
     engine: EngineHandle
     flows: Mapping[str, FlowHandle]
     now_ps: Callable[[], int]
     samples: Callable[[], dict[str, int]]
-    counters: Callable[[], dict[str, dict[str, Any]]]
-    drops: Callable[[bool], dict[str, dict[str, int]]]
+    counters: Callable[[], dict[str, dict[str, Any]] | None]
+    drops: Callable[[bool], dict[str, dict[str, int]] | None]
     check: Callable[[], None]
-    ledger: Callable[[], list[dict[str, Any]]]
+    ledger: Callable[[], list[dict[str, Any]] | None]
     close: Callable[[], None]
     change: Callable[[EventSpec], None]
     capture: Callable[[Path], Callable[[], dict[Path, str]]]
     oam: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
-    ports: Callable[[], list[dict[str, Any]]] = field(default=lambda: [])
+    ports: Callable[[], list[dict[str, Any]] | None] = field(default=lambda: [])
     losses: Callable[[], tuple[pa.Table, int]] | None = None
     save: Callable[[], Any] | None = None
     restore: Callable[[Any, Path | None], None] | None = None
@@ -135,7 +140,8 @@ class BuiltExperiment:
     gauge: QueueMonitor | None = None
     splitting: Splits | None = None
     overrides: Overrides | None = None
-    verify: Callable[[], dict[str, int] | None] = field(default=lambda: None)
+    verify: Callable[[], dict[str, Any] | None] = field(default=lambda: None)
+    alone: bool = False
 
 
 Build = Callable[[Experiment, Any], BuiltExperiment]
@@ -213,7 +219,7 @@ def add_hosts(
         flows=flows,
         now_ps=made.now_ps,
         samples=network.sample,
-        counters=network.counters,
+        counters=made.counters,
         drops=made.drops,
         check=network.check_conservation,
         ledger=made.ledger,
@@ -229,6 +235,7 @@ def add_hosts(
         verify=network.verify,
         network=network,
         gauge=gauge,
+        alone=network.is_alone,
     )
 
 
@@ -281,7 +288,12 @@ class NetworkProbe:
     def now_ps(self) -> int:
         return self._network.now_ps
 
-    def drops(self, hosts: bool) -> dict[str, dict[str, int]]:
+    def counters(self) -> dict[str, dict[str, Any]] | None:
+        return self._network.counters() if self._network.answers else None
+
+    def drops(self, hosts: bool) -> dict[str, dict[str, int]] | None:
+        if not self._network.answers:
+            return None
         return {n.name: dropped(n.counters()) for n in self._network.nodes if hosts or n.kind != "nic"}
 
     def capture(self, folder: Path) -> Callable[[], dict[Path, str]]:
@@ -291,10 +303,14 @@ class NetworkProbe:
             self._network.capture(folder / spec.file, spec.kind, face)
         return self._network.end_captures
 
-    def ledger(self) -> list[dict[str, Any]]:
+    def ledger(self) -> list[dict[str, Any]] | None:
+        if self._network.is_alone:
+            return None
         return make_ledger(self._experiment, self._network.ledger(), self._hosts)
 
-    def ports(self) -> list[dict[str, Any]]:
+    def ports(self) -> list[dict[str, Any]] | None:
+        if not self._network.answers:
+            return None
         return [
             row for node in self._network.nodes if node.kind == "switch" for row in count_ports(cast("Switch", node))
         ]

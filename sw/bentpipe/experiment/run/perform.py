@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from bentpipe.report.run import make_report
 from bentpipe.results.folder import STATE, RunFolder, case_folder, read_run
 from bentpipe.results.schema import RunResult
 from bentpipe.signals import Interrupted
+from bentpipe_sim.board.target import TARGET
 
 if TYPE_CHECKING:
     from bentpipe.experiment.resolve.specs import Experiment
@@ -123,7 +125,7 @@ def perform_cases(
     dict
         The summary over the cases, as in ``result.json``.
     """
-    if not folder.begun:
+    if not folder.begun and not os.environ.get(TARGET):  # the rest would run without the board
         folder.save(pack((tuple(experiments), tuple(settings), plots), experiments[0].plugins))
     of_cases = plots and len(experiments) <= CASES_WITH_PLOTS
     head = cases_head(experiments, settings, versions())

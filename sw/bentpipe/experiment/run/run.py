@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bentpipe.apps.settings import BARE
 from bentpipe.errors import BentpipeError
+from bentpipe.experiment.build.alone import MISSING, UNKNOWN_COUNTS
 from bentpipe.experiment.build.hosts import Build, BuiltExperiment
 from bentpipe.experiment.build.ledger import check_ledger
 from bentpipe.experiment.build.overrides import Overrides, PlannedEvent, ProfileRow, Timeline
@@ -35,6 +36,7 @@ from bentpipe.results.splitting import ratio_of, split_figures
 from bentpipe.results.theory import beside_theory
 from bentpipe.signals import Interrupted, deferred
 from bentpipe_hdl.units import format_time
+from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -157,7 +159,7 @@ class Run:
         self._recorder, self._settings, self._started = recorder, settings, started
         self._resumed_ps: list[int] = []
         self._end_captures: Callable[[], dict[Path, str]] | None = None
-        self._captures_lost = ""
+        self._captures_lost = self._board_lost = ""
         self._sampler = _Sampler(experiment, built, recorder)
         if built.overrides is None:
             feed = RowFeed.of(experiment, built.network)
@@ -205,7 +207,10 @@ class Run:
                 with Progress(experiment.duration_ps, show_progress) as bar:
                     keep()
                     self._since = time.perf_counter()
-                    self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                    try:
+                        self._simulate(stopped, bar, _NowAndThen(keep, _KEEP_S), save)
+                    except BoardError as error:  # what was done is kept
+                        self._board_lost = str(error)
                     if built.splitting is not None:
                         self._split[built.splitting.key] = built.splitting.split(stopped, bar.phase("splitting"))
                     self._spent_s, self._since = self._wall_s(), time.perf_counter()
@@ -308,7 +313,7 @@ class Run:
 
     def _sum_up(self, stopped: int | None = None, over: bool = False, losses: pa.Table | None = None) -> dict[str, Any]:
         wall_s = self._spent_s if over else self._wall_s()
-        end = _End(stopped, over, self._split, losses, self._captures_lost)
+        end = _End(stopped, over, self._split, losses, self._captures_lost, self._board_lost)
         if self._resolved is None:  # a session has no time to make it again and again
             self._resolved = _resolved(self.experiment)
         given = _Given(self._resolved, self._settings, self._started)
@@ -414,7 +419,7 @@ class _Sampler:
     def __init__(self, experiment: Experiment, built: BuiltExperiment, recorder: TraceRecorder) -> None:
         self._what = frozenset(experiment.record.what)
         self._carry = [flow.name for flow in experiment.flows if flow.protocol not in BARE]
-        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp"]
+        self._lossy = [flow.name for flow in experiment.flows if flow.protocol == "udp" and not built.alone]
         self._lost: dict[str, int] = {}
         self._built = built
         self._recorder = recorder
@@ -434,7 +439,7 @@ class _Sampler:
             if series.rpartition(".")[2] in self._what:
                 put(series, now, value)
         if "drops" in self._what:
-            for name, reasons in self._built.drops(False).items():
+            for name, reasons in (self._built.drops(False) or {}).items():
                 for reason, cells in reasons.items():
                     if cells:
                         self._put_drops(f"{name}.drops.{reason}", before, now, cells)
@@ -454,19 +459,27 @@ class _Sampler:
         self._recorder.put(series, now, cells)
 
 
-def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the ledger, and the reason why it cannot be trusted, or None."""
-    ledger: list[dict[str, Any]] = []
+def _ledger(built: BuiltExperiment) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """Return the ledger, and the reason why it cannot be trusted, or None. A board by itself has no ledger."""
+    ledger: list[dict[str, Any]] | None = []
     try:
         ledger = built.ledger()
-        check_ledger(ledger)
+        check_ledger(ledger or ())
     except SimulationError as error:
         return ledger, f"PDUs do not add up: {error}"
     return ledger, None
 
 
-def _verified(built: BuiltExperiment) -> tuple[dict[str, int] | None, str | None]:
+def _board(built: BuiltExperiment) -> dict[str, Any] | None:
+    """Return what is known of a board by itself, and what is then missing; None: there is none."""
+    about = built.verify() if built.alone else None
+    return None if about is None else {**about, "missing": list(MISSING)}
+
+
+def _verified(built: BuiltExperiment) -> tuple[dict[str, Any] | None, str | None]:
     """Return how much of the run was compared with a board's, and the difference, or None."""
+    if built.alone:
+        return _board(built), None
     try:
         return built.verify(), None
     except SimulationError as error:
@@ -537,6 +550,8 @@ class _End:
         Its records of lost cells.
     unwritten : str
         Captures that could not be written, with the reason.
+    board_lost : str
+        Why a board could not go on.
     """
 
     stopped: int | None
@@ -544,6 +559,7 @@ class _End:
     split: dict[str, dict[str, Any]]
     losses: pa.Table | None
     unwritten: str
+    board_lost: str
 
 
 def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> dict[str, float | None]:
@@ -551,7 +567,7 @@ def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> d
     most = deliverable_bits(counted, counted["flows"])
     found = metrics(counted["flows"], most, {spec.name: spec.group for spec in experiment.flows if spec.group})
     found |= count_sums(counted)
-    found |= cell_metrics(counted["ledger"], counted["ports"], counted["time"]["simulated_s"])
+    found |= cell_metrics(counted["ledger"] or (), counted["ports"] or (), counted["time"]["simulated_s"])
     if end.losses is not None:
         found |= loss_metrics(end.losses)
     if "splitting" in end.split:
@@ -563,10 +579,12 @@ def _figures(experiment: Experiment, counted: Mapping[str, Any], end: _End) -> d
 
 def _outcome(
     built: BuiltExperiment, flows: list[dict[str, Any]], unexplained: str | None, end: _End
-) -> tuple[str, str | None, dict[str, int] | None]:
+) -> tuple[str, str | None, dict[str, Any] | None]:
     """Return the status of a run, its reason, and how much of it was compared with a board's."""
     if not end.over:
-        return "running", None, None
+        return "running", None, _board(built)
+    if end.board_lost:
+        return "failed", end.board_lost, _board(built)
     verified, differs = _verified(built)
     reason = _failure(built, flows) or unexplained or differs or end.unwritten or None
     if reason:
@@ -584,9 +602,8 @@ def _sum_up(
     end: _End,
 ) -> dict[str, Any]:
     """Return the summary at the present time."""
-    over, stopped = end.over, end.stopped
-    now = built.now_ps()
-    flows = [_flow(flow.report(now)) for flow in built.flows.values()]
+    over, stopped, now = end.over, end.stopped, built.now_ps()
+    flows = [_flow(flow.report(now), UNKNOWN_COUNTS if built.alone else ()) for flow in built.flows.values()]
     for row, spec in zip(flows, experiment.flows, strict=True):
         row.setdefault("source", spec.source)
         row.setdefault("sink", spec.sink)
@@ -652,6 +669,7 @@ def _sum_up(
         "counters": built.counters(),
         "oam": built.oam(),
         "board": verified,
+        "board_ticks": built.network is not None and built.network.board_ticks,
         **{name: end.split.get(name) for name in ("splitting", "rare_timeout")},
         "published": compare(rows, found, remarks),
         "expected": judge(map(plain, experiment.expect), found, over and not NOT_COMPARED.intersection(remarks)),
@@ -676,11 +694,13 @@ def _left(experiment: Experiment, flows: list[dict[str, Any]]) -> bool:
     return any(spec.size is not None and row["octets_delivered"] < spec.size for spec, row in pairs)
 
 
-def _flow(report: Any) -> dict[str, Any]:
+def _flow(report: Any, unknown: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a flow's report as a row; counts that are ``unknown`` are None."""
     if not dataclasses.is_dataclass(report) or isinstance(report, type):
         raise BentpipeError(f"a flow's report is no dataclass: {report!r}")
     row = dataclasses.asdict(report)
-    return row | row.pop("facts", {})
+    row |= row.pop("facts", {})
+    return {name: None if name in unknown else value for name, value in row.items()}
 
 
 def _resolved(experiment: Experiment) -> dict[str, Any]:
