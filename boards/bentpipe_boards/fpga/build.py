@@ -35,8 +35,7 @@ __all__ = ["Builder"]
 _READ: Final = "read_rtlil top.il\n"
 _READ_ETHERNET: Final = "read_verilog ethernet.v\n"
 _MAP: Final = "synth_ecp5 -nowidelut -top top -json top.json\n"
-"""Without multiplexers between look-up tables, which would bind these to one place. `lan` has 1.4 % fewer look-up tables
-then, and the router comes below 1,000 overused wires in 19 iterations instead of never or in some 80."""
+"""Without multiplexers between look-up tables, which would bind these to one place; `lan` has 1.4 % fewer LUTs then."""
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""

@@ -37,8 +37,11 @@ def crc32_word(crc, word):
 
 
 def _sums(bits, rows):
-    """Return a sum modulo 2 for each row, which has the indices of its bits. The pair that most rows have is added once,
-    then the next one: a quarter fewer look-up tables, no more levels of them."""
+    """Return a sum modulo 2 for each row, which has the indices of its bits.
+
+    The pair that most rows have is added once, then the next one. That takes a quarter fewer look-up tables than flat
+    sums.
+    """
     terms, rows = list(bits), [set(row) for row in rows]
     while True:
         pairs = Counter(pair for row in rows for pair in combinations(sorted(k for k in row if k < len(bits)), 2))

@@ -214,8 +214,8 @@ class LockstepNetwork(Network):
             native, found = self.loop.digest(node.index, port), checks[self.place.face(node, port)]
             if native != found:
                 raise self._mismatch(
-                    f"{node.name}, output {port}: the signature of its cells and their ticks is {found:#010x} on the board "
-                    f"and {native:#010x} natively"
+                    f"{node.name}, output {port}: the signature of its cells and their ticks is {found:#010x} on the "
+                    f"board and {native:#010x} natively"
                 )
         client = board.client
         _log.info("board: %d octets out, %d in", client.octets_out, client.octets_in)
