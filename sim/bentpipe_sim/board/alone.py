@@ -112,6 +112,11 @@ class _BoardLoop(Loop):
         self._read.clear()
         self.place.write(index, addr, value)
 
+    def csr_write_all(self, index: int, addr: int, words: list[int], count: int) -> None:
+        """Write so many registers from an address on."""
+        for k in range(count):
+            self.csr_write(index, addr + k, words[k])
+
     def csr_read(self, index: int, addr: int) -> int:
         """Return a word of a node, as it is after the last tick that has passed."""
         found = self._read.get((index, addr))

@@ -262,7 +262,8 @@ class _Tools:
             (folder / "top.json").write_text("{}")
         elif name == "place":
             assert give_up is None
-            (folder / command[command.index("--write") + 1]).write_text("{}")
+            placement = {"modules": {"top": {"settings": {"seed": "1"}}}}
+            (folder / command[command.index("--write") + 1]).write_text(json.dumps(placement))
             lines = (
                 f"Info: Max frequency for clock    '{net}': {mhz:.2f} MHz ({'PASS' if mhz >= wanted else 'FAIL'} at "
                 f"{wanted:.2f} MHz)\n"
@@ -272,7 +273,9 @@ class _Tools:
         elif name == "route":
             assert give_up is build._stuck
             assert float(command[command.index("--freq") + 1]) in (50, 75), "the constraint is not in the placement"
-            assert (folder / command[command.index("--json") + 1]).exists()
+            placement = json.loads((folder / command[command.index("--json") + 1]).read_text())
+            settings = placement["modules"]["top"]["settings"]
+            assert settings == {"seed": "1", **build._SETTINGS}, "the router reads its settings from the placement"
             report = self._report(command, folder)
             (folder / command[command.index("--report") + 1]).write_text(json.dumps(report))
         else:
