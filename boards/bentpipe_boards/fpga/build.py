@@ -39,8 +39,8 @@ _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
 _SETTINGS: Final = {"router2/bbMargin/x": "12", "router2/bbMargin/y": "12"}
-"""Settings of nextpnr that have no option, of the router: tiles around a net in which it may lie. By default they are 3.
-One placement of `lan` stayed at 188 overused wires then, and was routed in 99 iterations with 12 (nextpnr 0.11.1)."""
+"""Settings of nextpnr that have no option, of the router: tiles around a net in which it may lie. By default it is 3.
+One placement of `lan` stayed at 188 overused wires with 3, and was routed in 99 iterations with 12 (nextpnr 0.11)."""
 _PATIENCE: Final = 25
 """Iterations of the router without a new smallest number of overused wires, after which it is ended. It would go on for
 ever; another seed often can be routed."""
