@@ -131,6 +131,13 @@ class LockstepNetwork(Network):
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         raise BoardError("host ports of boards send no single cells yet")
 
+    def start(self) -> None:
+        """Begin; the board has all settings then, as it needs them for free-running time."""
+        was_begun = self.begun
+        super().start()
+        if not was_begun:
+            self._act(max((tick for tick, _ in self._acts), default=0))
+
     def run(self, until_ps: int) -> list[PduEvent]:
         if self.begun:
             self._act(self.loop.now())

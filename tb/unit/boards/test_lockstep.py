@@ -43,6 +43,23 @@ def test_a_network_is_the_same_on_the_board(name: str) -> None:
         plain.close()
 
 
+def test_the_board_has_all_settings_when_the_network_has_begun() -> None:
+    network = LockstepNetwork(_attach, seed=3)
+    try:
+        NETWORKS["bit errors"](network)
+        network.start()
+        written = 0
+        for node in network.nodes:
+            walked = node.csr.map.walk()
+            addrs = [at for _, at, register in walked if register.access == "rw" and register.count is None]
+            native = [network.loop.csr_read(node.index, at) for at in addrs]
+            assert network.place.read(node.index, addrs) == native
+            written += sum(map(bool, native))
+        assert written > 10
+    finally:
+        network.close()
+
+
 def _spoilt(spoil: Callable[[ModelBoard], None]) -> Callable[[Plan], Board]:
     def attach(plan: Plan) -> Board:
         pipe = ModelPipe(plan)
