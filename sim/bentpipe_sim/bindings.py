@@ -8,7 +8,6 @@ same functions, with more around each call.
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import re
 import sys
 import sysconfig
@@ -21,7 +20,18 @@ from bentpipe_hdl.ticks import RATIO
 
 from .cache import Cache
 from .errors import ToolError
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, side_by_side
+from .tools import (
+    CSRC,
+    CXX_FLAGS,
+    compiler,
+    compiler_version,
+    digest,
+    digest_of,
+    imported,
+    more_flags,
+    run,
+    side_by_side,
+)
 
 __all__ = ["bind", "build_bindings", "build_loop", "functions"]
 
@@ -41,16 +51,8 @@ def bind() -> tuple[Any, Any, Any]:
         ffi = FFI()
         ffi.cdef(_declarations())
         return ffi, ffi.dlopen(str(loop)), None
-    bound = _imported(_MODULE, module)
-    return bound.ffi, bound.lib, _imported(_CALLS, module)
-
-
-def _imported(name: str, file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    imported = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(imported)
-    return imported
+    bound = imported(_MODULE, module)
+    return bound.ffi, bound.lib, imported(_CALLS, module)
 
 
 def functions() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import hashlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -19,8 +20,8 @@ from typing import IO, Any
 from .errors import ToolError
 
 __all__ = [
-    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "more_flags", "run",
-    "side_by_side", "uncollected",
+    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "imported",
+    "more_flags", "run", "side_by_side", "uncollected",
 ]  # fmt: skip
 
 CSRC = Path(__file__).parent / "csrc"
@@ -189,6 +190,15 @@ def run(command: list[str], what: str, **options: Any) -> None:
 
 
 _versions: dict[str, str] = {}
+
+
+def imported(name: str, file: Path) -> Any:
+    """Return a module of Python from its file, without an entry in ``sys.modules``."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def compiler_version() -> str:

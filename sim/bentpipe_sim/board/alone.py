@@ -14,11 +14,10 @@ from typing import Any, Final
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.gateware import outdated
-from bentpipe_sim.board.placement import Placement, driver_behind, placed, plan_of, sdu_of
-from bentpipe_sim.board.windows import BOARD_VCS, Plan
+from bentpipe_sim.board.placement import NetworkOnBoard, Placement, driver_behind, placed, plan_of, sdu_of
+from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.interface import PduStatus
 from bentpipe_sim.loop import Loop
-from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Node, Switch
 from bentpipe_sim.pattern import pattern
 
@@ -192,7 +191,7 @@ class _BoardLoop(Loop):
     bp_run_ahead = bp_send_at = None
 
 
-class BoardNetwork(Network):
+class BoardNetwork(NetworkOnBoard):
     """A network that a board carries by itself.
 
     Hosts act when a tick is over, so nodes see in the next tick what they do. A run has the figures of a native one
@@ -200,45 +199,24 @@ class BoardNetwork(Network):
 
     Parameters
     ----------
-    attach : Callable
-        Gets the plan of the network, and returns a board that has its nodes.
-    seed : int
-        As for :class:`~bentpipe_sim.network.Network`.
+    attach, seed
+        As for :class:`~bentpipe_sim.board.placement.NetworkOnBoard`.
     target : str
         Name of the board, for the record.
     """
 
-    least_vcs = BOARD_VCS
     loop_kind = _BoardLoop
     is_alone = board_ticks = True
     loop: _BoardLoop
 
     def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, target: str = "") -> None:
-        super().__init__(seed)
-        self._attach, self._target = attach, target
-        self._board: Board | None = None
-        self._other = ""
-
-    @property
-    def board(self) -> Board:
-        if self._board is None:
-            raise BoardError("the network has not begun")
-        return self._board
+        super().__init__(attach, seed)
+        self._target, self._other = target, ""
 
     @property
     def answers(self) -> bool:
         """The board has not been given up: its registers can be read."""
         return not self.board.client.is_lost
-
-    @property
-    def saves(self) -> bool:
-        """A board gives no state."""
-        return False
-
-    @property
-    def makes_writes(self) -> bool:
-        """A board gets each write in its time."""
-        return False
 
     @property
     def why_whole(self) -> str:

@@ -15,11 +15,10 @@ from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import outdated
-from bentpipe_sim.board.placement import Placement, driver_behind, placed, plan_of, sdu_of
-from bentpipe_sim.board.windows import BOARD_VCS, Plan
+from bentpipe_sim.board.placement import NetworkOnBoard, Placement, driver_behind, placed, plan_of, sdu_of
+from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import EngineName
 from bentpipe_sim.interface import PduEvent, PduStatus
-from bentpipe_sim.network import Network
 from bentpipe_sim.nodes import Nic, Node
 
 __all__ = ["LockstepNetwork"]
@@ -27,15 +26,13 @@ __all__ = ["LockstepNetwork"]
 _log = logging.getLogger(__name__)
 
 
-class LockstepNetwork(Network):
+class LockstepNetwork(NetworkOnBoard):
     """A native network with a board beside it.
 
     Parameters
     ----------
-    seed, engine
-        As for :class:`~bentpipe_sim.network.Network`.
-    attach : Callable
-        Gets the plan of the network, and gives a board that has its nodes.
+    attach, seed, engine
+        As for :class:`~bentpipe_sim.board.placement.NetworkOnBoard`.
 
     Members
     -------
@@ -44,32 +41,12 @@ class LockstepNetwork(Network):
         verdict and octets.
     """
 
-    least_vcs = BOARD_VCS
-
     def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, engine: EngineName | None = None) -> None:
-        super().__init__(seed, engine=engine)
-        self._attach = attach
-        self._board: Board | None = None
+        super().__init__(attach, seed, engine=engine)
         self._place: Placement | None = None
         self._acts: list[tuple[int, Callable[[], None]]] = []
         self._expected: dict[int, deque[tuple[int, int, int, bool, bytes]]] = {}
         self.pdus = self.checked = 0
-
-    @property
-    def saves(self) -> bool:
-        """A board gives no state."""
-        return False
-
-    @property
-    def makes_writes(self) -> bool:
-        """A board is told of each write."""
-        return False
-
-    @property
-    def board(self) -> Board:
-        if self._board is None:
-            raise BoardError("the network has not begun")
-        return self._board
 
     @property
     def place(self) -> Placement:

@@ -7,23 +7,59 @@ Both networks that use a board stand on this: in lockstep (:mod:`~bentpipe_sim.b
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from bentpipe_hdl.registers import Bus, Registers
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.errors import BoardError
-from bentpipe_sim.board.windows import WINDOW_BITS, Plan
+from bentpipe_sim.board.windows import BOARD_VCS, WINDOW_BITS, Plan
+from bentpipe_sim.build import EngineName
 from bentpipe_sim.network import INGRESS, Network
 from bentpipe_sim.nodes import Link, Nic, Node
 from bentpipe_sim.pattern import pattern
 
-__all__ = ["Placement", "checksummed", "driver_behind", "placed", "plan_of", "sdu_of"]
+__all__ = ["NetworkOnBoard", "Placement", "checksummed", "driver_behind", "placed", "plan_of", "sdu_of"]
 
 _MOST_WORDS: Final = 1 << 16
 """Words of a host port's memory at most."""
 _JITTER: Final = 64
 """Ticks by which cells may come closer than their line's rate."""
+
+
+class NetworkOnBoard(Network):
+    """A network that a board carries, alone or beside the native one.
+
+    Parameters
+    ----------
+    attach : Callable
+        Gets the plan of the network, and returns a board that has its nodes.
+    seed, engine
+        As for :class:`~bentpipe_sim.network.Network`.
+    """
+
+    least_vcs = BOARD_VCS
+
+    def __init__(self, attach: Callable[[Plan], Board], seed: int = 1, *, engine: EngineName | None = None) -> None:
+        super().__init__(seed, engine=engine)
+        self._attach = attach
+        self._board: Board | None = None
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            raise BoardError("the network has not begun")
+        return self._board
+
+    @property
+    def saves(self) -> bool:
+        """A board gives no state."""
+        return False
+
+    @property
+    def makes_writes(self) -> bool:
+        """A board gets each write in its time."""
+        return False
 
 
 def plan_of(network: Network) -> Plan:

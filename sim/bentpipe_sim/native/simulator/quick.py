@@ -6,7 +6,6 @@ same, and handles all other cases in either form. Start reading there.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import sysconfig
@@ -19,7 +18,7 @@ from amaranth.hdl import ShapeCastable, Value, ValueCastable
 from bentpipe_hdl.amaranth_simulation import SignalState
 
 from ...cache import Cache
-from ...tools import CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run
+from ...tools import CXX_FLAGS, compiler, compiler_version, digest, digest_of, imported, more_flags, run
 from .context import HIT, RESET, BenchContext, Tick
 from .model import State
 from .single_clock import SingleClock
@@ -100,8 +99,4 @@ def _extension() -> Any:
         run(command, "compiling the fast path of test benches")
         return made
 
-    spec = importlib.util.spec_from_file_location(_MODULE, Cache().make(f"quick-{name}.so", build))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported(_MODULE, Cache().make(f"quick-{name}.so", build))

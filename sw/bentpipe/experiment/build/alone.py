@@ -20,7 +20,7 @@ MISSING: Final = (
 """What a run on a board by itself does not know."""
 
 UNKNOWN_COUNTS: Final = ("datagrams_lost", "datagrams_under_way", "ping_lost", "ping_under_way")
-"""Counts of a flow that need the ledger: it tells what is lost from what is under way."""
+"""Counts of a flow that need the ledger: without it, a lost datagram looks like one that is still under way."""
 
 
 def check_on_board(experiment: Experiment, *, alone: bool) -> None:
