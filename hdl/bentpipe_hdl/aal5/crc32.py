@@ -39,8 +39,8 @@ def crc32_word(crc, word):
 def _sums(bits, rows):
     """Return a sum modulo 2 for each row, which has the indices of its bits.
 
-    The pair that most rows have is added once, then the next one. That takes a quarter fewer look-up tables than flat
-    sums.
+    The pair that most rows have is added once, then the next one. The segmenter takes 14 % fewer look-up tables than
+    with flat sums, and the reassembler 4 %.
     """
     terms, rows = list(bits), [set(row) for row in rows]
     while True:
