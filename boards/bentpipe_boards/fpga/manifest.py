@@ -58,6 +58,8 @@ class Manifest:
     crossing_ns : list of float
         Delay of the slowest path between two clocks, and its limit, the period of the faster clock. Empty: there is no
         such path.
+    kept_free : int
+        LUTs in rows that the placement has kept free, so that there are wires enough. They are not in ``used``.
     format : int
     """
 
@@ -77,6 +79,7 @@ class Manifest:
     ethernet_clock_mhz: float | None = None
     ethernet_mhz: float | None = None
     crossing_ns: list[float] = field(default_factory=list)
+    kept_free: int = 0
     format: int = FORMAT
 
     @property

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from bentpipe_boards.fpga.build import Builder
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet
 from bentpipe_boards.fpga.manifest import Manifest, manifest_of
+from bentpipe_boards.fpga.netlist import KEPT_FREE, spread
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.synth import Figures
@@ -414,6 +416,54 @@ def test_a_build_that_is_interrupted_while_it_routes_keeps_its_placement(tmp_pat
     (tmp_path / "seed-1/bentpipe-ulx3s-85f.json").unlink()
     _builder(tmp_path).build(1)
     assert tools.ran[5:] == ["place", "route", "ecppack"], "no placement is left of a build that is done"
+
+
+def _netlist(luts: int, chains: int, memories: int) -> str:
+    kinds = ["LUT4"] * luts + ["CCU2C"] * chains + ["TRELLIS_DPR16X4"] * memories + ["TRELLIS_FF"] * 9
+    cells = {f"cell{n}": {"type": kind, "attributes": {}} for n, kind in enumerate(kinds)}
+    modules = {"LUT4": {"attributes": {"top": "none"}, "cells": {}}, "top": {"cells": cells}}
+    return json.dumps({"modules": modules}, indent=1)
+
+
+def test_a_large_netlist_is_placed_with_each_fifth_row_free(tmp_path):
+    luts = int(BOARD.has.lut * KEPT_FREE["from"]) - 9000 + 1
+    (tmp_path / "top.json").write_text(_netlist(luts, chains=1500, memories=1000))
+    kept_free = spread(tmp_path / "top.json", tmp_path / "spread.json", BOARD.has)
+    before, after = (json.loads((tmp_path / name).read_text())["modules"] for name in ("top.json", "spread.json"))
+    cells = after["top"]["cells"]
+    added = {name: cell for name, cell in cells.items() if name not in before["top"]["cells"]}
+    assert kept_free == len(added) == len({cell["attributes"]["BEL"] for cell in added.values()})
+    assert before["top"]["cells"].items() <= cells.items() and after["LUT4"] == before["LUT4"]
+    tiles = [re.fullmatch(r"X(\d+)/Y(\d+)/SLICE[A-D]\.K[01]", cell["attributes"]["BEL"]) for cell in added.values()]
+    rows = sorted({int(tile[2]) for tile in tiles if tile})
+    between = [sum(low < row < high for row in BOARD.has.logic_rows) for low, high in pairwise(rows)]
+    assert set(between) == {4} and len(rows) == 17, "the others are whole, for carry chains"
+    assert kept_free == 17 * 123 * 8 and 0.19 < kept_free / BOARD.has.lut < 0.2
+    assert all(cell["type"] == "LUT4" and not cell["connections"]["Z"] for cell in added.values())
+    (tmp_path / "top.json").write_text(_netlist(luts - 1, chains=1500, memories=1000))
+    assert spread(tmp_path / "top.json", tmp_path / "none.json", BOARD.has) == 0
+    assert not (tmp_path / "none.json").exists()
+
+
+def test_what_is_no_netlist_is_not_spread(tmp_path, monkeypatch):
+    monkeypatch.setitem(KEPT_FREE, "from", 0)
+    for text in ("{}", '{"top": {}}', '{"modules": {"other": {"cells": {}}}}'):
+        (tmp_path / "top.json").write_text(text)
+        with pytest.raises(FpgaError, match="this one has none"):
+            spread(tmp_path / "top.json", tmp_path / "spread.json", BOARD.has)
+
+
+def test_the_logic_of_a_device_is_all_of_its_look_up_tables():
+    for board in boards():
+        has = board.has
+        assert len(has.logic_columns) * len(has.logic_rows) * 8 == has.lut
+
+
+def test_a_manifest_counts_free_rows_apart(tmp_path, tools, monkeypatch):
+    monkeypatch.setattr(build, "spread", lambda netlist, to, device: to.write_text("{}") and 2)
+    manifest = Manifest.read(manifest_of(_builder(tmp_path).build(1)))
+    assert (manifest.used["LUT"], manifest.kept_free) == ([1, 9], 2), "the tools' report has three"
+    assert not (tmp_path / "seed-1/spread.json").exists()
 
 
 @pytest.mark.parametrize(("least", "patience"), [(50, 25), (21, 25), (20, 200), (1, 200)])
