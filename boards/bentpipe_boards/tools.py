@@ -41,6 +41,11 @@ class Spent:
     cpu_seconds: float
     peak_mb: int
 
+    def __add__(self, other: Spent) -> Spent:
+        """Return the cost of a step after another."""
+        seconds, cpu_seconds = self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds
+        return Spent(round(seconds, 1), round(cpu_seconds, 1), max(self.peak_mb, other.peak_mb))
+
     def __str__(self) -> str:
         return f"{self.seconds:.0f} s, {self.cpu_seconds:.0f} s CPU, {self.peak_mb} MB"
 

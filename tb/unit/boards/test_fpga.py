@@ -19,7 +19,7 @@ import pytest
 
 from bentpipe.cli import main
 from bentpipe_boards import tools as tools_of_boards
-from bentpipe_boards.fpga import board_named, boards, build, ethernet, sizes
+from bentpipe_boards.fpga import board_named, boards, build, ethernet, memories, sizes
 from bentpipe_boards.fpga.build import Builder
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet
@@ -464,6 +464,51 @@ def test_a_manifest_counts_free_rows_apart(tmp_path, tools, monkeypatch):
     manifest = Manifest.read(manifest_of(_builder(tmp_path).build(1)))
     assert (manifest.used["LUT"], manifest.kept_free) == ([1, 9], 2), "the tools' report has three"
     assert not (tmp_path / "seed-1/spread.json").exists()
+
+
+def _placed(memories: list[str], users: list[str]) -> str:
+    """A placement in which each memory has a net to the cell of the same number."""
+
+    def cell(kind: str, bel: str, net: int) -> dict[str, object]:
+        return {"type": kind, "attributes": {"NEXTPNR_BEL": bel}, "connections": {"A": [net], "B": ["0"]}}
+
+    cells = {f"memory{n}": cell("DP16KD", bel, n) for n, bel in enumerate(memories)}
+    cells |= {f"user{n}": cell("TRELLIS_COMB", bel, n) for n, bel in enumerate(users)}
+    return json.dumps({"modules": {"top": {"settings": {}, "cells": cells}}}, indent=1)
+
+
+def test_memories_change_places_until_wires_are_short(tmp_path):
+    places = [f"X{10 * n}/Y10/EBR" for n in range(6)]
+    users = [f"X{10 * n + 1}/Y11/SLICEA.K0" for n in (3, 1, 5, 0, 2, 4)]
+    (tmp_path / "first.json").write_text(_placed(places, users))
+    found = memories.better_places(tmp_path / "first.json")
+    assert found == {f"memory{n}": places[to] for n, to in enumerate((3, 1, 5, 0, 2, 4))}
+    (tmp_path / "top.json").write_text(_placed([""] * 6, [""] * 6))
+    memories.fix(tmp_path / "top.json", found, tmp_path / "fixed.json")
+    cells = json.loads((tmp_path / "fixed.json").read_text())["modules"]["top"]["cells"]
+    assert {name: cell["attributes"].get("BEL") for name, cell in cells.items() if "memory" in name} == found
+    assert "BEL" not in cells["user0"]["attributes"]
+
+
+def test_a_netlist_with_most_block_memories_is_placed_twice(tmp_path, tools, monkeypatch):
+    fixed = []
+    monkeypatch.setattr(build, "better_places", lambda placed: {"m": "X2/Y10/EBR"} if placed.exists() else {})
+    monkeypatch.setattr(build, "fix", lambda netlist, places, to: (fixed.append(places), to.write_text("{}")))
+    assert not memories.crowded(_file(tmp_path / "a.json", '"type": "DP16KD"' * 166), BOARD.has.ebr)
+    assert memories.crowded(_file(tmp_path / "b.json", '"type": "DP16KD"' * 167), BOARD.has.ebr)
+    monkeypatch.setattr(build, "crowded", lambda netlist, blocks: True)
+    lines = []
+    manifest = Manifest.read(manifest_of(replace(_builder(tmp_path), progress=lines.append).build(1)))
+    assert tools.ran == ["yosys", "place", "place", "route", "ecppack"]
+    assert fixed == [{"m": "X2/Y10/EBR"}]
+    assert manifest.steps["place"] == {"seconds": 2.0, "cpu_seconds": 2.0, "peak_mb": 1}
+    assert [line for line in lines if line.startswith("place memories, seed 1: runs")]
+    assert not [path for path in (tmp_path / "seed-1").iterdir() if path.name in ("first.json", "fixed.json")]
+
+
+def _file(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
 
 
 @pytest.mark.parametrize(("least", "patience"), [(50, 25), (21, 25), (20, 200), (1, 200)])
