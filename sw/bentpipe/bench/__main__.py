@@ -4,7 +4,8 @@ Every case runs in a process of its own on one core and reports CPU seconds per 
 one machine, to be compared with each other and with real time (1.0). The lines are saturated OC-3c lines over the 534
 ms satellite. Cases with hosts run in both forms of these, compiled and plain. If valgrind is installed, the
 instructions of one flow are counted by kind of node, without and with hosts. If Debian's ns-3 is installed, it carries
-the same flow in turns with ours.
+the same flow in turns with ours, and then three transfers that share a satellite's line, beside ours on one thread and
+on two.
 
 ``--against DIR`` compares this tree with another checkout: CPU seconds in turns, the least of each. With
 ``--instructions`` (which needs valgrind) it compares the instructions a cell, which no other load on the machine
@@ -37,6 +38,8 @@ __all__ = ["main"]
 _TURNS: Final = 3
 _TREE: Final = Path(__file__).resolve().parents[3]
 _COUNTED: Final = ("cells-1flow", "hosts-1flow")
+_TRANSFERS: Final = "transfers"
+"""The kind of the inner cases that run whole transfers; behind it stands the number of threads."""
 _OTHERS: Final = 4
 _SECONDS: Final = 4.0
 _MODES: Final = ("against", "scaling", "schedule", "workers", "build", "parts")
@@ -185,6 +188,8 @@ def _inside(case: str, seconds: float) -> dict[str, Any] | building.Built:
         return building.measure(grown, int(size))
     if kind == "scaling":
         return {"seconds_a_cell": scaling.seconds_a_cell(scaling.POINTS[int(what)])}
+    if kind == _TRANSFERS:
+        return {**beside.transfers(int(what)), "hosts": describe()}
     result = segment() if case == "segment" else measure(case, seconds)
     return {**result, "hosts": describe()}
 
@@ -276,17 +281,25 @@ def _count_table(case: str, counted: counts.Counted) -> None:
 
 def _beside(seconds: float) -> beside.Turns | str:
     """Return ns-3's cost in turns with ours, or the reason why it was not run."""
-
-    def ours() -> dict[str, float]:
-        found = _process("hosts-1flow", "auto", seconds)
-        if found is None:
-            raise beside.NotHere("our own run failed")
-        return found
-
     try:
-        return beside.measure(ours, seconds, _TURNS)
+        return beside.measure(lambda: _ours("hosts-1flow", seconds), seconds, _TURNS)
     except beside.NotHere as why:
         return str(why)
+
+
+def _congested(seconds: float) -> beside.Congested | str:
+    """Return ns-3's cost of whole transfers in turns with ours, or the reason why it was not run."""
+    try:
+        return beside.congested(lambda threads: _ours(f"{_TRANSFERS}-{threads}", seconds), _TURNS)
+    except beside.NotHere as why:
+        return str(why)
+
+
+def _ours(case: str, seconds: float) -> dict[str, float]:
+    found = _process(case, "auto", seconds)
+    if found is None:
+        raise beside.NotHere("our own run failed")
+    return found
 
 
 def _kinds(parser: argparse.ArgumentParser) -> None:
@@ -327,6 +340,32 @@ def _check(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
         parser.error("--instructions needs valgrind")
     if given.against and not (given.against / "sw" / "bentpipe" / "bench").is_dir():
         parser.error(f"{given.against} is no checkout of bentpipe with this bench")
+
+
+def _print(
+    results: list[dict[str, Any]],
+    alone: dict[str, dict[str, Any]],
+    counted: dict[str, counts.Counted],
+    given: argparse.Namespace,
+) -> None:
+    """Measure ns-3, and print all measurements."""
+    turns, transfers = _beside(given.seconds), _congested(given.seconds)
+    if given.json:
+        whole: dict[str, Any] = {"cases": results, "microseconds_a_segment": alone}
+        if counted:
+            whole["instructions"] = [{"case": case, **vars(found)} for case, found in counted.items()]
+        whole["ns-3"] = turns if isinstance(turns, str) else {**vars(turns), "ratio": turns.ratio}
+        whole["ns-3 transfers"] = transfers if isinstance(transfers, str) else vars(transfers)
+        print(json.dumps(whole, indent=1))
+    else:
+        _table(results, alone)
+        if not counted:
+            print("\nvalgrind is not installed, so no instructions are counted")
+        for case, instructions in counted.items():
+            _count_table(case, instructions)
+        print(f"\n{turns}")
+        if not isinstance(transfers, str):  # else the reason is the same
+            print(f"\n{transfers}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -380,20 +419,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
         alone[_short(found.pop("hosts"))] = found
     counted = {case: counts.count(_TREE, case) for case in _COUNTED} if shutil.which("valgrind") else {}
-    turns = _beside(given.seconds)
-    if given.json:
-        whole: dict[str, Any] = {"cases": results, "microseconds_a_segment": alone}
-        if counted:
-            whole["instructions"] = [{"case": case, **vars(found)} for case, found in counted.items()]
-        whole["ns-3"] = turns if isinstance(turns, str) else {**vars(turns), "ratio": turns.ratio}
-        print(json.dumps(whole, indent=1))
-    else:
-        _table(results, alone)
-        if not counted:
-            print("\nvalgrind is not installed, so no instructions are counted")
-        for case, instructions in counted.items():
-            _count_table(case, instructions)
-        print(f"\n{turns}")
+    _print(results, alone, counted, given)
     return 0
 
 

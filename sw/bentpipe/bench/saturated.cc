@@ -3,34 +3,24 @@
 //
 // ns-3 knows packets: a line carries one in the time of its cells. So both simulate as many segments a second.
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
-#include "ns3/applications-module.h"
-#include "ns3/core-module.h"
-#include "ns3/internet-module.h"
-#include "ns3/network-module.h"
-#include "ns3/point-to-point-module.h"
-#include "ns3/traffic-control-module.h"
+#include "ns3_run.hpp"
 
 using namespace ns3;
 
 namespace {
 
 constexpr int PARTS = 10;
-constexpr uint32_t SEGMENT = 9140, MTU = 9180, CELLS = 192, PPP = 2;
-constexpr uint32_t BUFFER = 10 << 20;
-constexpr double LINE = 149.76e6;  // b/s of cells
 
 Ptr<PacketSink> sink;
 std::vector<double> cpu;
 std::vector<uint64_t> octets;
 
 void look() {
-    cpu.push_back(double(std::clock()) / CLOCKS_PER_SEC);
+    cpu.push_back(bench::cpu_s());
     octets.push_back(sink->GetTotalRx());
 }
 
@@ -39,21 +29,11 @@ void look() {
 int main(int count, char** arguments) {
     if (count != 3) return std::fputs("BEGIN SECONDS\n", stderr), 2;
     const double begin = std::atof(arguments[1]), seconds = std::atof(arguments[2]);
-
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpLinuxReno::GetTypeId()));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(BUFFER));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(BUFFER));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(1));
-    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
-    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
+    bench::set_tcp();
 
     NodeContainer nodes(4);
     InternetStackHelper().Install(nodes);
-    PointToPointHelper line;
-    line.SetDeviceAttribute("DataRate", DataRateValue(uint64_t(LINE * (MTU + PPP) / (CELLS * 53))));
-    line.SetDeviceAttribute("Mtu", UintegerValue(MTU));
-    line.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("100000p"));
+    PointToPointHelper line = bench::line_of(bench::OC3);
     Ipv4AddressHelper addresses("10.0.1.0", "255.255.255.0");
     Ipv4Address to;
     for (uint32_t k = 0; k < 3; ++k) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,10 +90,27 @@ def test_the_ratio_is_that_of_the_best_and_its_spread_that_of_turns() -> None:
     assert "The ratio is 2.50 (in turns 1.50 to 3.00)" in str(turns)
 
 
-def test_without_ns3_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transfers_are_compared_by_the_least_of_each() -> None:
+    found = beside.Congested("3.37")
+    for way, scale in (("ns-3", 2.0), ("one thread", 1.0), ("two threads", 0.5)):
+        for turn in (1.5, 1.0):
+            run = {"cpu_s": 2 * scale * turn, "elapsed_s": 3 * scale / turn, "simulated_s": 377.0, "octets": 3 << 30}
+            found.runs[way].append(run)
+    assert found.least("ns-3", "cpu_s") == pytest.approx(4)
+    assert found.ratio("one thread", "cpu_s") == pytest.approx(0.5)
+    assert found.ratio("two threads", "elapsed_s") == pytest.approx(0.25)
+    _, theirs, _, ours = str(found).splitlines()
+    assert theirs.startswith("  ns-3           4.00 CPU s (1.00 of ns-3's)   4.00 s elapsed (1.00); 3,221,225,472 oct")
+    assert "1.00 CPU s (0.25 of ns-3's)   1.00 s elapsed (0.25)" in ours
+
+
+@pytest.mark.parametrize(
+    "compare", [lambda: beside.measure(dict, 1.0, 1), lambda: beside.congested(lambda threads: {}, 1)]
+)
+def test_without_ns3_one_line_says_so(compare: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beside, "call", lambda command: (1, "", "no packages found matching libns3-dev"))
     with pytest.raises(beside.NotHere, match=r"^ns-3 is not installed \(.*\), so there is no comparison$"):
-        beside.measure(dict, 1.0, 1)
+        compare()
 
 
 def test_a_plot_of_what_was_found(tmp_path: Path) -> None:

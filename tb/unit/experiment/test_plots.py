@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import subprocess
+import sys
 from array import array
 
 import pytest
@@ -284,3 +286,18 @@ def test_histograms_are_a_figure_of_their_own_with_the_share_of_cells_at_and_bey
     assert (line.get_label(), list(line.get_xdata()), list(line.get_ydata())) == ("lan:1", [0, 1, 4], [1, 0.4, 0.1])
     (line,) = delays.get_lines()
     assert list(line.get_xdata()) == pytest.approx([0.17695, 2.8312], rel=1e-4)
+
+
+def test_figures_are_imported_without_help_texts_that_take_long_and_later_classes_have_them() -> None:
+    script = """
+from inspect import signature
+from bentpipe.plots.style import styled
+with styled():
+    from matplotlib.artist import Artist
+    from matplotlib.lines import Line2D
+class Later(Artist):
+    pass
+print("alpha" in signature(Line2D.set).parameters, "alpha" in signature(Later.set).parameters)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
