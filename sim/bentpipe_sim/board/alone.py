@@ -176,7 +176,8 @@ class _BoardLoop(Loop):
         nic, vc, key, length, offset, start, at, size, uu, reports = _POST.unpack_from(post)
         head = post[_POST.size : _POST.size + size]
         octets = sdu_of(head, key, offset, length, start, at)
-        network.send(self.place.windows[nic], vc, octets, uu, reports=bool(reports))
+        window, begins = self.place.windows[nic], size if length else -1
+        network.send(window, vc, octets, uu, reports=bool(reports), start=begins, offset=offset)
 
     def bp_check(self, network: Board, handle: int, start: int, key: int, offset: int, length: int) -> int:
         """Return 1 if a part of an SDU has the payload pattern."""

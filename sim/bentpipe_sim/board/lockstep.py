@@ -103,7 +103,12 @@ class LockstepNetwork(NetworkOnBoard):
         tick = self.loop.next_tick(nic)
         super().send(nic, vc, head, key, offset, length, checksum_start, checksum_at, uu)
         octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
-        self._acts.append((tick, lambda: self.board.send(self.place.windows[nic], vc, octets, uu)))
+        start = len(head) if length else -1
+
+        def act() -> None:
+            self.board.send(self.place.windows[nic], vc, octets, uu, start=start, offset=offset)
+
+        self._acts.append((tick, act))
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         raise BoardError("host ports of boards send no single cells yet")

@@ -16,7 +16,7 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
+    "ALL_GIVEN", "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
     "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
     "host_port_registers", "ports_of",
 ]  # fmt: skip
@@ -39,12 +39,15 @@ NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
 
 CELL: Final = 1
-"""A record of a host port: 48 octets of a PDU."""
+"""A record of a host port: 48 octets of a PDU. With patterns its head has the cells withheld before it."""
 ENDED: Final = 2
 """A PDU has ended, well or not."""
 DONE: Final = 3
 """The last cell of a PDU has been chosen for the line."""
 RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
+
+ALL_GIVEN: Final = 255
+"""Number of cells of a PDU in the memory of a host port: all."""
 
 FRAME_COUNTERS: Final = {
     "tagged": "received frames with a VLAN tag, of a permitted length and with the right FCS",
@@ -85,6 +88,8 @@ class Plan:
         Ports, counted as for `wires`, whose wire is in the board's SDRAM.
     vlans : int
         VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
+    patterns : bool
+        Each host port continues the payload pattern of PDUs to be sent, and withholds received cells that continue it.
     gateware : str
         Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
         count when plans are compared.
@@ -97,6 +102,7 @@ class Plan:
     frame_words: int = 512
     sdram: tuple[int, ...] = ()
     vlans: int = 0
+    patterns: bool = False
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -143,6 +149,8 @@ class Plan:
             rest["sdram"] = self.sdram
         if self.vlans:
             rest["vlans"] = self.vlans
+        if self.patterns:
+            rest["patterns"] = True
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -322,12 +330,36 @@ def host_port_registers(plan: Plan) -> RegisterMap:
                 width=16,
                 reset=None,
             ),
+            *(_PATTERNS if plan.patterns else ()),
             *_vlans(plan.vlans),
             Register(
                 "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
             ),
         ),
     )
+
+
+_PATTERNS: Final = (
+    Register(
+        "rest",
+        0x0003,
+        "octets of the next PDU behind those in `tx`",
+        width=11,
+        reset=ALL_GIVEN,
+        fields=(
+            Field("cells", 0, 8, f"cells in `tx`, 1 to 254; the others continue the payload pattern. {ALL_GIVEN}: all"),
+            Field("place", 8, 3, "place of each cell's first octet in its word of the pattern", "octets"),
+        ),
+    ),
+    Register(
+        "withheld",
+        0x0007,
+        "received cells that continued the payload pattern and have no record; wraps",
+        "ro",
+        reset=None,
+        unit="cells",
+    ),
+)
 
 
 def _vlans(count: int) -> tuple[Register, ...]:
