@@ -34,6 +34,8 @@ __all__ = ["Board", "Ended", "Window"]
 
 _FIRST: Final = 64
 """Words of a frame that every board takes."""
+_RUN_WORDS: Final = 5
+"""Words of a frame beside the items before a run and those behind it: head, run, CRC."""
 _SETTLES: Final = 400
 """Times that a board is asked whether its nodes are ready."""
 
@@ -295,7 +297,7 @@ class Board:
         """
         found: list[Ended] = []
         while self.next_tick <= until and not (to_events and found):
-            if self._most - len(self._items) < 4 + 2 * len(self._ports):
+            if self._most - len(self._items) < _RUN_WORDS + 2 * len(self._ports):
                 self._flush()
             before, items = self.next_tick, self._items
             items.run(until)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from bentpipe_sim.board.board import Ended
 from bentpipe_sim.board.payload import CELL_OCTETS, crossing_cells
 from bentpipe_sim.errors import SimulationError
-from bentpipe_sim.interface import PduEvent
+from bentpipe_sim.interface import PduEvent, PduStatus
 from bentpipe_sim.nodes import Nic
 from bentpipe_sim.pattern import pattern
 
@@ -24,7 +24,8 @@ _TRAILER: Final = 8
 _PDUS: Final = 16
 _LARGEST: Final = 4000
 _STEP_PS: Final = 5 * 10**9
-_STEPS: Final = 40
+_STEPS: Final = 100
+_ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
 _FULL: Final = 0.99
 """Share of the line's rate that counts as full."""
 _SHOWN: Final = 4
@@ -139,11 +140,10 @@ class PatternTest:
         network = self._network
         for sdu in sdus:
             network.send(self._nic.index, self._vc, sdu.head, sdu.key, sdu.offset, sdu.length)
-        for step in range(1, _STEPS + 1):
-            while network.run(step * _STEP_PS):
-                pass
-            if len(network.ended) >= len(sdus):
-                break
+        seen = step = 0
+        while seen < len(sdus) and step < _STEPS:
+            step += 1
+            seen += sum(event.status in _ENDS for event in network.run(step * _STEP_PS))
         network.verify()
         if len(network.ended) != len(sdus):
             raise PatternFaultError(f"{len(network.ended)} PDUs came of {len(sdus)}")
