@@ -49,6 +49,7 @@ __all__ = ["BridgeModel", "ModelBoard", "ModelPipe"]
 _ADDR: Final = (1 << 28) - 1
 _TRAILER: Final = 8
 """Octets of the trailer of AAL5, at the end of a PDU's last cell; a model has zeros there."""
+_CRC_WORDS: Final = 1
 _CLOCK_S: Final = 1e-4
 """What a receive takes of the pipe's clock, at the least."""
 
@@ -275,7 +276,8 @@ class BridgeModel:
 
     def feed(self, octets: bytes) -> bytes:
         """Execute the lists that end in these octets, and return the answers."""
-        return b"".join(self._frame(frame) for frame in self._reader.feed(octets))
+        frames = self._reader.feed(octets)
+        return b"".join(self._frame(frame) for frame in frames if len(frame) + _CRC_WORDS <= self._words)
 
     def _frame(self, frame: Sequence[int]) -> bytes:
         kind, sequence, session = frame[0] & 0xFF, frame[0] >> 8 & 0xFF, frame[0] >> 16
