@@ -33,10 +33,10 @@ class HostPort(wiring.Component):
     DONE   as of CELL                tick, low word; its upper bits
     ====== ========================= ====================================================================
 
-    With patterns in the plan, cells behind those in `tx` continue the payload pattern (:mod:`~bentpipe_boards.pattern`),
-    and received cells that continue it are withheld. The next CELL of their VC then has ``place << 24 | count << 12`` in
-    its head: so many cells before this one are the continuation of the octets before them, at this place. An SDU's first
-    and last cells are never withheld.
+    With patterns in the plan, cells behind those in `tx` continue the payload pattern
+    (:mod:`~bentpipe_boards.pattern`). Received cells that continue it are withheld. The next CELL of their VC has
+    ``place << 24 | count << 12`` in its head: so many cells before this one are the continuation of the octets before
+    them, at this place. An SDU's first and last cells are never withheld.
 
     Parameters
     ----------

@@ -227,7 +227,6 @@ class ModelBoard:
         congested = int(event.congested != 0)  # type: ignore[attr-defined]
         records.extend((ENDED << 28 | congested << 20 | status << 16 | vc, low, high | length << 16))
 
-
     def _cells(self, node: int, octets: bytes) -> list[tuple[int, bytes]]:
         """Return the cells of a received SDU that have records, each behind the upper bits of its head."""
         if not self.plan.patterns:

@@ -152,10 +152,10 @@ class PatternTest:
     def _check_cells(self, k: int, ended: Ended, octets: bytes) -> None:
         """Check that those cells of a PDU crossed the line that have to, and no others."""
         wanted, found = _crossed(octets), set(ended.crossed)
-        for cells, what in ((found - wanted, "continues the pattern, and the checker kept it"),
-                            (wanted - found, "does not continue the pattern, and the checker withheld it")):  # fmt: skip
-            if cells:
-                raise PatternFaultError(f"PDU {k}: cell {min(cells)} {what}")
+        if found - wanted:
+            raise PatternFaultError(f"PDU {k}: cell {min(found - wanted)} continues the pattern, and was kept")
+        if wanted - found:
+            raise PatternFaultError(f"PDU {k}: cell {min(wanted - found)} does not continue it, and was withheld")
 
     def _share(self, found: Sequence[Ended], cells: int) -> float:
         """Return the share of the line's rate at which cells came, from the end of the first PDU on."""

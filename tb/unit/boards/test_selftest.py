@@ -189,7 +189,9 @@ def test_a_link_that_makes_no_errors_is_named() -> None:
 # Generators and checkers of payload
 
 
-def _pattern_faults(monkeypatch: pytest.MonkeyPatch, name: str, spoilt: Callable[..., Any]) -> list[tuple[str, str, str]]:
+def _pattern_faults(
+    monkeypatch: pytest.MonkeyPatch, name: str, spoilt: Callable[..., Any]
+) -> list[tuple[str, str, str]]:
     monkeypatch.setattr(model, name, spoilt)
     checks = _checks(ModelPipe(replace(PLAN, patterns=True)))
     return [(check.part, check.what, check.detail) for check in checks if check.passed is False]
@@ -238,7 +240,7 @@ def test_a_generator_with_a_fault_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_checker_that_withholds_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _pattern_faults(monkeypatch, "crossing_cells", _keeps_all)
     assert found[0] == (
-        "nic in window 3", "pattern checker", "PDU 0: cell 2 continues the pattern, and the checker kept it"
+        "nic in window 3", "pattern checker", "PDU 0: cell 2 continues the pattern, and was kept"
     )  # fmt: skip
 
 
