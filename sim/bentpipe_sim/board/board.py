@@ -14,7 +14,7 @@ from typing import Final
 from bentpipe_hdl.registers import Registers
 from bentpipe_sim.board.client import Client, Items
 from bentpipe_sim.board.errors import BoardError
-from bentpipe_sim.board.payload import CELL_OCTETS, continuation, given_cells
+from bentpipe_sim.board.payload import CELL_OCTETS, Payload, continuation, given_cells
 from bentpipe_sim.board.windows import (
     ALL_GIVEN,
     CELL,
@@ -239,7 +239,7 @@ class Board:
     # PDUs
 
     def send(
-        self, nic: int, vc: int, octets: bytes, uu: int = 0, *, reports: bool = False, start: int = -1, offset: int = 0
+        self, nic: int, vc: int, octets: bytes, uu: int = 0, *, reports: bool = False, payload: Payload | None = None
     ) -> None:
         """Queue an SDU on a VC of the NIC in a window, from the next tick on.
 
@@ -247,9 +247,8 @@ class Board:
         ----------
         reports : bool
             A run returns it as ``SENT`` when its last cell has been chosen for the line.
-        start, offset : int
-            From octet ``start`` on, the SDU has the payload pattern from ``offset`` on; -1: nothing is known. A board
-            with patterns makes most of these octets itself.
+        payload : Payload, optional
+            The part of the SDU that is the payload pattern. A board with patterns makes most of these octets itself.
 
         Raises
         ------
@@ -258,7 +257,7 @@ class Board:
         """
         port = self._ports[nic]
         queue = port.queues.setdefault(vc, deque())
-        cells, place = given_cells(len(octets), start, offset) if self.plan.patterns else (ALL_GIVEN, 0)
+        cells, place = given_cells(len(octets), payload) if self.plan.patterns else (ALL_GIVEN, 0)
         queue.append(_Sdu(octets, uu, reports, cells, place))
         if len(queue) == 1:
             self._post(port, nic, vc)

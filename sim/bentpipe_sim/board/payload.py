@@ -6,11 +6,11 @@ index in its word of the pattern (:mod:`bentpipe_sim.pattern`). All first octets
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from bentpipe_sim.board.windows import ALL_GIVEN
 
-__all__ = ["CELL_OCTETS", "continuation", "crossing_cells", "given_cells"]
+__all__ = ["CELL_OCTETS", "Payload", "continuation", "crossing_cells", "given_cells"]
 
 CELL_OCTETS: Final = 48
 _WORD: Final = 8
@@ -42,15 +42,21 @@ def continuation(octets: bytes | bytearray, place: int, count: int) -> bytes:
     return made[place : place + CELL_OCTETS * count]
 
 
-def given_cells(length: int, start: int, offset: int) -> tuple[int, int]:
-    """Return how many cells of an SDU the host gives, and the place of a cell's first octet.
+class Payload(NamedTuple):
+    """The payload of an SDU: from octet ``start`` to its end it has the pattern of a stream from ``offset`` on."""
 
-    From octet ``start`` on, the SDU has the pattern from ``offset`` on; -1: it has none. ``ALL_GIVEN`` cells: all.
-    """
-    cells = -(-(start + 2 * _WORD) // CELL_OCTETS)
-    if start < 0 or cells * CELL_OCTETS >= length or cells >= ALL_GIVEN:
+    start: int
+    offset: int
+
+
+def given_cells(length: int, payload: Payload | None) -> tuple[int, int]:
+    """Return how many cells of an SDU the host gives (``ALL_GIVEN``: all), and the place of a cell's first octet."""
+    if payload is None:
         return ALL_GIVEN, 0
-    return cells, (offset - start) % _WORD
+    cells = -(-(payload.start + 2 * _WORD) // CELL_OCTETS)
+    if cells * CELL_OCTETS >= length or cells >= ALL_GIVEN:
+        return ALL_GIVEN, 0
+    return cells, (payload.offset - payload.start) % _WORD
 
 
 def crossing_cells(octets: bytes) -> list[tuple[int, int, bytes]]:

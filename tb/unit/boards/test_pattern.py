@@ -11,7 +11,7 @@ import pytest
 from benches.build import library_of_component
 from benches.compiled import Compiled
 from bentpipe_boards.pattern import CellRecords, PatternChecker, PatternGenerator
-from bentpipe_sim.board.payload import continuation, crossing_cells, given_cells
+from bentpipe_sim.board.payload import Payload, continuation, crossing_cells, given_cells
 from bentpipe_sim.board.windows import ALL_GIVEN
 from bentpipe_sim.pattern import pattern
 from models.payload_pattern import octet_of, rebuilt
@@ -116,7 +116,7 @@ def test_generated_cells_are_the_stream() -> None:
         if vc not in pdus or at[vc] * CELL == len(pdus[vc][0]):
             head = rng.randrange(100)
             octets, offset = _stream(rng, cells=rng.randrange(4, 12), head=head)
-            pdus[vc], at[vc] = (octets, *given_cells(len(octets), head, offset)), 0
+            pdus[vc], at[vc] = (octets, *given_cells(len(octets), Payload(head, offset))), 0
         octets, given, place = pdus[vc]
         cell = octets[at[vc] * CELL : at[vc] * CELL + CELL]
         assert bench.cell(vc, place, cell if at[vc] < given else None, rng.choice((0, 3))) == cell
@@ -184,10 +184,11 @@ def test_software_continues_as_the_definition() -> None:
     rng = random.Random(5)
     for _ in range(40):
         octets, offset = _stream(rng, cells=6, head=(head := rng.randrange(30)))
-        given, place = given_cells(len(octets), head, offset)
+        given, place = given_cells(len(octets), Payload(head, offset))
         assert given * CELL - head >= 16
         assert octets[: given * CELL] + continuation(octets[: given * CELL], place, 6 - given) == octets
-    assert given_cells(48, 0, 0) == given_cells(5000, -1, 0) == given_cells(96, 48, 0) == (ALL_GIVEN, 0)
+    assert given_cells(48, Payload(0, 0)) == given_cells(5000, None) == (ALL_GIVEN, 0)
+    assert given_cells(96, Payload(48, 0)) == given_cells(20000, Payload(12225, 0)) == (ALL_GIVEN, 0)
 
 
 def test_records_are_kept_or_withdrawn_as_one() -> None:
