@@ -18,6 +18,8 @@ _MARGIN = 64
 """Words that a tick can add to the records."""
 REST = data.StructLayout({"cells": 8, "place": 3})
 """The octets of a PDU behind those in `tx`: cells that are given, and the place of the first octet of each cell."""
+_SOURCE = data.StructLayout({"length": 16, "vc": 12, "on": 1})
+_SINK = data.StructLayout({"vc": 12, "cells": 8, "on": 1})
 _STROBES = frozenset(("post_taken", "fetch", "word_next", "done", "rx_valid", "rx_last"))
 
 
@@ -62,7 +64,7 @@ class HostPort(wiring.Component):
     def __init__(self, nic, plan):
         self._node, self.registers = nic, host_port_registers(plan)
         self._tx_words, self._rx_words, self._vlans = plan.tx_words, plan.rx_words, plan.vlans
-        self._patterns = plan.patterns
+        self._patterns, self._sources = plan.patterns, plan.sources
         members = {"csr": In(CsrSignature()), "now": In(TIME_BITS), "event": Out(1), "waits": Out(1)}
         if plan.vlans:
             members |= {"carries": In(1), "sdus": In(SduSignature()), "frames": Out(MacSignature())}
@@ -78,6 +80,12 @@ class HostPort(wiring.Component):
             self._join(m, csr)
         else:
             self._waits, self._event = self.waits, self.event
+        if self._sources:
+            self._source, self._sink = Signal(_SOURCE), Signal(_SINK)
+            m.d.comb += [
+                Value.cast(self._source).eq(csr.register("source")),
+                Value.cast(self._sink).eq(csr.register("sink")),
+            ]
         missed_post = self._send(m, csr)
         missed_word = self._receive(m, csr)
         lost = Signal(16)
@@ -130,9 +138,8 @@ class HostPort(wiring.Component):
         m.submodules.posts = posts = SyncFIFO(width=widths, depth=_POSTS)
         with csr.written("post"):
             m.d.comb += posts.w_en.eq(1)
-        m.d.comb += posts.w_data.eq(
-            Cat(place[:tx_bits], self.csr.w_data[:16], uu, self.csr.w_data[16:][:vc_bits], *rest)
-        )
+        post = self._posted(m, csr, posts) if self._sources else self.csr.w_data
+        m.d.comb += posts.w_data.eq(Cat(place[:tx_bits], post[:16], uu, post[16:][:vc_bits], *rest))
         first = Signal(tx_bits)
         posted, state = list(map(Signal.like, rest)), list(map(Signal.like, rest))
         m.d.comb += [
@@ -178,6 +185,42 @@ class HostPort(wiring.Component):
             m.d.comb += [put_place.addr.eq(vc), put_place.data.eq(after), put_place.en.eq(1)]
         return posts.w_en & ~posts.w_rdy
 
+    def _posted(self, m, csr, posts):
+        """Return the value of the register `post` that is posted: the host's, or that of the source."""
+        nic, source = self._nic, self._source
+        flies, sent, fires, post = Signal(), Signal(32), Signal(), Signal(32)
+        m.d.comb += post.eq(self.csr.w_data)
+        with m.If(source.on & ~flies & posts.w_rdy & ~self.csr.w_en):
+            m.d.comb += [fires.eq(1), posts.w_en.eq(1), post.eq(Cat(source.length, source.vc))]
+            m.d.sync += flies.eq(1)
+        self._own_done = Signal()
+        m.d.comb += self._own_done.eq(nic.done & flies & (nic.done_vc == source.vc))
+        with m.If(self._own_done):
+            m.d.sync += [flies.eq(0), sent.eq(sent + 1)]
+        csr.status("sent", sent)
+        return post
+
+    def _sunk(self, m, csr, checker):
+        """Count the SDUs that end at the sink; return whether the cell that has been checked is one of theirs, and
+        whether the SDU that ends is."""
+        nic, sink = self._nic, self._sink
+        ends, good, index = Signal(), Signal(), Signal(11)
+        verified, unverified = Signal(32), Signal(32)
+        last = nic.rx_last & sink.on & (nic.rx_vc == sink.vc)
+        with m.If(last & nic.rx_valid):
+            m.d.sync += [ends.eq(1), good.eq(Value.cast(nic.rx_status) == 0), index.eq(self._node.rx_index)]
+        with m.If(checker.done):
+            m.d.sync += ends.eq(0)
+        whole = Signal()
+        m.d.comb += whole.eq(good & ((checker.count + sink.cells)[:12] == index))
+        with m.If(ends & checker.done & whole):
+            m.d.sync += verified.eq(verified + 1)
+        with m.If((ends & checker.done & ~whole) | (last & ~nic.rx_valid)):
+            m.d.sync += unverified.eq(unverified + 1)
+        csr.status("verified", verified)
+        csr.status("unverified", unverified)
+        return sink.on & (checker.done_vc == sink.vc), last
+
     def _payload(self, m, given, came, left, vc, state):
         """Return the words of a cell, whether there is one in this clock, and the state of the VC behind the cell.
 
@@ -216,6 +259,9 @@ class HostPort(wiring.Component):
         ended, done, tick, whose = Signal(2), Signal(2), Signal(TIME_BITS), Signal(32)
         done_vc, done_tick = Signal(12), Signal(TIME_BITS)
         length = Signal(16)
+        ends, sends, going = nic.rx_last, nic.done, None
+        if self._patterns:
+            going, ends, sends = self._checked(m, csr, head, records)
         with m.If(head):
             if self._patterns:
                 m.d.comb += records.begin.eq(1)
@@ -223,8 +269,8 @@ class HostPort(wiring.Component):
                 m.d.comb += [word.eq(Cat(nic.rx_vc, Const(0, 28 - len(nic.rx_vc)), Const(CELL, 4))), puts.eq(1)]
         with m.Elif(late):
             m.d.comb += [word.eq(came), puts.eq(1)]
-        if self._patterns:
-            with m.Elif(self._checked(m, csr, head, records)):
+        if going is not None:
+            with m.Elif(going):
                 pass  # a cell is not complete before it has been checked
         with m.Elif(ended != 0):
             m.d.sync += ended.eq(ended + 1)
@@ -246,7 +292,7 @@ class HostPort(wiring.Component):
                     m.d.comb += word.eq(done_tick[:32])
                 with m.Case(3):
                     m.d.comb += word.eq(done_tick[32:])
-        with m.If(nic.rx_last):
+        with m.If(ends):
             m.d.sync += [
                 ended.eq(1),
                 whose.eq(
@@ -256,17 +302,17 @@ class HostPort(wiring.Component):
                 tick.eq(self.now),
                 length.eq(nic.rx_length),
             ]  # fmt: skip
-        with m.If(nic.done):
+        with m.If(sends):
             m.d.sync += [done.eq(1), done_vc.eq(nic.done_vc), done_tick.eq(self.now)]
-        self._report(m, csr, records, ended, done)
+        self._report(m, csr, records, ends | sends, (ended == 0, done == 0))
         return records.lost if self._patterns else records.w_en & ~records.w_rdy
 
-    def _report(self, m, csr, records, ended, done):
+    def _report(self, m, csr, records, happens, rest):
         """Stop the board for records of ends, or for space, and give the records to the bus."""
-        nic, ends, full = self._nic, Signal(), Signal()
-        with m.If(nic.rx_last | nic.done):
+        ends, full = Signal(), Signal()
+        with m.If(happens):
             m.d.sync += ends.eq(1)
-        with m.Elif((records.level == 0) & (ended == 0) & (done == 0)):
+        with m.Elif((records.level == 0) & rest[0] & rest[1]):
             m.d.sync += ends.eq(0)
         m.d.sync += [full.eq(records.level > self._rx_words - _MARGIN), self._event.eq(ends | full)]
         csr.status("level", records.level)
@@ -278,7 +324,13 @@ class HostPort(wiring.Component):
         m.d.comb += records.r_en.eq(reads[5])
 
     def _checked(self, m, csr, head, records):
-        """Keep or withdraw each received cell when it has been checked; return whether one is being checked."""
+        """Keep or withdraw each received cell when it has been checked.
+
+        Returns
+        -------
+        tuple
+            A cell is being checked; an SDU has ended, or has been sent, that has a record.
+        """
         nic = self._nic
         m.submodules.checker = checker = PatternChecker(vcs=self._node.vcs)
         going, withheld = Signal(), Signal(32, name="withheld")
@@ -289,8 +341,12 @@ class HostPort(wiring.Component):
             checker.first.eq(self._node.rx_index == 0),
             checker.last.eq(nic.rx_last),
             records.end.eq(checker.done),
-            records.keeps.eq(~checker.withheld),
         ]
+        ends, sends, sunk = nic.rx_last, nic.done, Const(0, 1)
+        if self._sources:
+            sunk, last = self._sunk(m, csr, checker)
+            ends, sends = ends & ~last, sends & ~self._own_done
+        m.d.comb += records.keeps.eq(~checker.withheld & ~sunk)
         vc = Cat(checker.done_vc, Const(0, 12 - len(checker.done_vc)))
         m.d.comb += records.head.eq(Cat(vc, checker.count, Const(0, 1), checker.place, Const(0, 1), Const(CELL, 4)))
         with m.If(head):
@@ -298,4 +354,4 @@ class HostPort(wiring.Component):
         with m.Elif(checker.done):
             m.d.sync += [going.eq(0), withheld.eq(withheld + checker.withheld)]
         csr.status("withheld", withheld)
-        return going
+        return going, ends, sends

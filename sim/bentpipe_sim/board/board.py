@@ -153,7 +153,7 @@ class Board:
     def _reset(self) -> None:
         for name in ("patch", "wire"):  # no reset clears these
             self.write(self.csr.map[name].addr, [0] * self.plan.faces)
-        if self.plan.vlans:
+        if self.plan.is_paced:
             self.csr.free = 0
             self.csr.pace = 0
         self.csr.reset = 1

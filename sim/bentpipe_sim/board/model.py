@@ -90,6 +90,8 @@ class ModelBoard:
     """
 
     def __init__(self, plan: Plan) -> None:
+        if plan.sources:
+            raise BoardError("a board in software has no sources: take board:sim, or a plan without")
         self.plan = plan
         libraries = build_all(plan.nodes, "native")
         self._models = [str(libraries[shape]).encode() for shape in plan.nodes]

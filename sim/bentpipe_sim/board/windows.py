@@ -90,6 +90,8 @@ class Plan:
         VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
     patterns : bool
         Each host port continues the payload pattern of PDUs to be sent, and withholds received cells that continue it.
+    sources : bool
+        With `patterns`: each host port has a source and a sink of SDUs of its own, and time may have a pace.
     gateware : str
         Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
         count when plans are compared.
@@ -103,6 +105,7 @@ class Plan:
     sdram: tuple[int, ...] = ()
     vlans: int = 0
     patterns: bool = False
+    sources: bool = False
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +118,8 @@ class Plan:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
         if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
             raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
+        if self.sources and not self.patterns:
+            raise ValueError("sources need patterns")
         if not 0 <= self.vlans <= MOST_VLANS:
             raise ValueError(f"vlans must be 0 to {MOST_VLANS}, not {self.vlans}")
 
@@ -130,6 +135,11 @@ class Plan:
     def wires_of(self, index: int) -> tuple[int, ...]:
         """Return the cells that the wires behind a node's faces hold."""
         return self.wires[self.bases[index] :][: ports_of(self.nodes[index])]
+
+    @property
+    def is_paced(self) -> bool:
+        """Time may have a pace: there is traffic that no list makes."""
+        return bool(self.vlans) or self.sources
 
     @property
     def sdram_cells(self) -> int:
@@ -151,6 +161,8 @@ class Plan:
             rest["vlans"] = self.vlans
         if self.patterns:
             rest["patterns"] = True
+        if self.sources:
+            rest["sources"] = True
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -197,7 +209,7 @@ def board_registers(plan: Plan) -> RegisterMap:
     )
     registers = (
         *_TIME,
-        *(_PACE if plan.vlans else ()),
+        *(_PACE if plan.is_paced else ()),
         *_paths(max(1, faces)),
         *(_FRAMES if plan.vlans else ()),
         description,
@@ -331,6 +343,7 @@ def host_port_registers(plan: Plan) -> RegisterMap:
                 reset=None,
             ),
             *(_PATTERNS if plan.patterns else ()),
+            *(_SOURCES if plan.sources else ()),
             *_vlans(plan.vlans),
             Register(
                 "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
@@ -359,6 +372,42 @@ _PATTERNS: Final = (
         reset=None,
         unit="cells",
     ),
+)
+
+
+_SOURCES: Final = (
+    Register(
+        "source",
+        0x0008,
+        "source of SDUs: each is as posted with the present `place`, `uu` and `rest`, and follows the one before",
+        width=29,
+        fields=(
+            Field("length", 0, 16, "octets of each SDU", "octets"),
+            Field("vc", 16, 12, "VC; nothing else may be sent on it"),
+            Field("on", 28, 1, "1: the source sends"),
+        ),
+    ),
+    Register(
+        "sink",
+        0x0009,
+        "sink of SDUs, which have no records",
+        width=21,
+        fields=(
+            Field("vc", 0, 12, "VC"),
+            Field("cells", 12, 8, "first cells of each SDU that do not continue the pattern", "cells"),
+            Field("on", 20, 1, "1: the sink takes them"),
+        ),
+    ),
+    Register("sent", 0x000A, "SDUs of the source whose last cell was sent; wraps", "ro", reset=None, unit="SDUs"),
+    Register(
+        "verified",
+        0x000B,
+        "SDUs at the sink, well received, whose cells from `cells` on continue the pattern; wraps",
+        "ro",
+        reset=None,
+        unit="SDUs",
+    ),
+    Register("unverified", 0x000C, "other SDUs that ended at the sink; wraps", "ro", reset=None, unit="SDUs"),
 )
 
 
