@@ -22,6 +22,8 @@ __all__ = ["FreeRunning", "Lag", "pace_of"]
 _TICKS_A_SECOND: Final = (299_520_000, 53)
 _FRACTION: Final = 32
 _MOST_VID: Final = 4094
+_CROSS: Final = 1
+"""First cells of these that a checker keeps: the pattern begins with the SDU."""
 _GIVEN: Final = 2
 """Cells of each SDU of a source that are given in the host port's memory."""
 
@@ -160,7 +162,7 @@ class FreeRunning:
         BoardError
             The board has no sinks, or the interface is none.
         """
-        self._port(window).sink = {"vc": vc, "cells": _GIVEN, "on": int(on)}
+        self._port(window).sink = {"vc": vc, "cells": _CROSS, "on": int(on)}
 
     def sdus(self, window: int) -> dict[str, int]:
         """Return the counters of an interface's source and sink: SDUs ``sent``, ``verified`` and ``unverified``."""

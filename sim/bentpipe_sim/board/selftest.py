@@ -212,7 +212,7 @@ class SelfTest:
     def _build(self) -> str:
         has, wanted = self._board.plan, self._expected
         assert wanted is not None
-        if has != replace(wanted, patterns=has.patterns):
+        if has != replace(wanted, patterns=has.patterns, sources=has.sources):
             raise _Fault(f"the board has {_listed(has.nodes)}; this is for {_listed(wanted.nodes)}: flash or rebuild")
         old = outdated(has.gateware)
         return f"as expected, but it {old}" if old else "as expected"

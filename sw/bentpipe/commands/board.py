@@ -230,6 +230,9 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         help="VLANs of Ethernet for each interface, for real traffic in free-running time (default: 0, none)",
     )
     _patterns_option(parser)
+    parser.add_argument(
+        "--sources", action="store_true", help="--patterns, and a source and a sink of SDUs at each interface"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -248,8 +251,10 @@ def _build(given: argparse.Namespace) -> int:
         name, plan, _ = _experiment_plan(wanted, given.settings, board)
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     ethernet = _ethernet(given, board)
-    plan = replace(_with_vlans(plan, given.vlans, board, ethernet), patterns=given.patterns)
-    carrier = (f"-{plan.vlans}vlans" if plan.vlans else "") + ("-patterns" if plan.patterns else "")
+    plan = _with_vlans(plan, given.vlans, board, ethernet)
+    plan = replace(plan, patterns=given.patterns or given.sources, sources=given.sources)
+    carrier = f"-{plan.vlans}vlans" if plan.vlans else ""
+    carrier += "-sources" if plan.sources else "-patterns" if plan.patterns else ""
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}{carrier}"
     builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True), ethernet)
     met = []
