@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from functools import partial
 
 import pytest
 
-from benches.build import library_of_component
+from benches.build import library
 from benches.compiled import Compiled
 from bentpipe_boards.pattern import CellRecords, PatternChecker, PatternGenerator
 from bentpipe_sim.board.payload import Payload, continuation, crossing_cells, given_cells
@@ -30,7 +29,7 @@ def _words(cell: bytes) -> list[int]:
 
 class _Generator:
     def __init__(self) -> None:
-        self.node = Compiled(library_of_component(partial(PatternGenerator, vcs=VCS)))
+        self.node = Compiled(library(PatternGenerator(vcs=VCS)))
 
     def cell(self, vc: int, place: int, given: bytes | None, idle: int) -> bytes:
         """The words of a cell that follow; ``idle`` clocks are behind it."""
@@ -52,7 +51,7 @@ class _Generator:
 
 class _Checker:
     def __init__(self) -> None:
-        self.node = Compiled(library_of_component(partial(PatternChecker, vcs=VCS)))
+        self.node = Compiled(library(PatternChecker(vcs=VCS)))
         self.found: dict[int, Cells] = {}
 
     def cell(self, vc: int, cell: bytes, *, first: bool, last: bool, idle: int) -> None:
@@ -192,7 +191,7 @@ def test_software_continues_as_the_definition() -> None:
 
 
 def test_records_are_kept_or_withdrawn_as_one() -> None:
-    node, rng = Compiled(library_of_component(partial(CellRecords, words=64))), random.Random(6)
+    node, rng = Compiled(library(CellRecords(words=64))), random.Random(6)
     ports, wanted, lost, seen = node.ports, deque[int](), 0, 0
     cell: list[int] | None = None
     settles = 0
