@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
 from bentpipe_boards.frames import LineReceiver, VlanPort
+from bentpipe_boards.pattern import PatternChecker, PatternGenerator
 from bentpipe_boards.sdram import SdramFifos, SdramTimes
 from bentpipe_boards.ticks import Ticks
 from bentpipe_boards.uart import Uart
@@ -203,6 +204,8 @@ COMPONENTS = (
     Entry("board-pace", lambda: Ticks(paced=True), "stepped and paced time"),
     Entry("board-line", LineReceiver, "Ethernet line, 1024 words twice"),
     Entry("board-vlans", lambda: VlanPort(vcs=16, vlans=2), "2 VLANs of an interface"),
+    Entry("board-generator", lambda: PatternGenerator(vcs=16), "payload of 16 VCs, 4 octets a clock"),
+    Entry("board-checker", lambda: PatternChecker(vcs=16), "payload of 16 VCs, 4 octets a clock"),
     Entry("board-wire", lambda: Wire(cells=512), "512 cells on their way"),
     Entry("board-long-wire", lambda: LongWire(cells=1 << 17), "2**17 cells on their way, in an SDRAM"),
     Entry("board-sdram", lambda: SdramFifos(SdramTimes(50_000_000), fifos=2, records=1 << 17), "2 wires' memory"),

@@ -182,7 +182,7 @@ class Core(wiring.Component):
 
     def _time(self, m, csr):
         """Make the generator of ticks and its registers; return it."""
-        ticks = Ticks(paced=bool(self.plan.vlans))
+        ticks = Ticks(paced=self.plan.is_paced)
         m.submodules.ticks = self._resettable(m, ticks)
         wiring.connect(m, wiring.flipped(self.run), ticks.run)
         m.d.comb += [
@@ -193,8 +193,8 @@ class Core(wiring.Component):
         return ticks
 
     def _pace(self, m, csr, csr_bus):
-        """Make the registers of real time; return whether time runs freely. A board without VLANs has none."""
-        if not self.plan.vlans:
+        """Make the registers of real time; return whether time runs freely. A board in stepped time has none."""
+        if not self.plan.is_paced:
             return Const(0, 1)
         ticks, free = self._ticks, Signal()
         m.d.comb += [ticks.pace.eq(csr.register("pace")), ticks.free.eq(free)]

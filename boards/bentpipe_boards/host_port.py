@@ -1,20 +1,25 @@
 """The host's side of a NIC on a board: memories for PDUs and records, or Ethernet frames of VLANs."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.frames import MacSignature, NicSide, SduSignature, VlanPort
+from bentpipe_boards.pattern import CellRecords, PatternChecker, PatternGenerator
 from bentpipe_hdl.cell import TIME_BITS
 from bentpipe_hdl.csr import CsrMap, CsrSignature
-from bentpipe_sim.board.windows import CELL, DONE, ENDED, VLAN_COUNTERS, host_port_registers
+from bentpipe_sim.board.windows import ALL_GIVEN, CELL, DONE, ENDED, VLAN_COUNTERS, host_port_registers
 
 __all__ = ["HostPort"]
 
 _POSTS = 16
 _MARGIN = 64
 """Words that a tick can add to the records."""
+REST = data.StructLayout({"cells": 8, "place": 3})
+"""The octets of a PDU behind those in `tx`: cells that are given, and the place of the first octet of each cell."""
+_SOURCE = data.StructLayout({"length": 16, "vc": 12, "on": 1})
+_SINK = data.StructLayout({"vc": 12, "cells": 8, "on": 1})
 _STROBES = frozenset(("post_taken", "fetch", "word_next", "done", "rx_valid", "rx_last"))
 
 
@@ -29,6 +34,11 @@ class HostPort(wiring.Component):
            ``efci << 20``
     DONE   as of CELL                tick, low word; its upper bits
     ====== ========================= ====================================================================
+
+    With patterns in the plan, cells behind those in `tx` continue the payload pattern
+    (:mod:`~bentpipe_boards.pattern`). Received cells that continue it are withheld. The next CELL of their VC has
+    ``place << 24 | count << 12`` in its head: so many cells before this one are the continuation of the octets before
+    them, at this place. An SDU's first and last cells are never withheld.
 
     Parameters
     ----------
@@ -54,6 +64,7 @@ class HostPort(wiring.Component):
     def __init__(self, nic, plan):
         self._node, self.registers = nic, host_port_registers(plan)
         self._tx_words, self._rx_words, self._vlans = plan.tx_words, plan.rx_words, plan.vlans
+        self._patterns, self._sources = plan.patterns, plan.sources
         members = {"csr": In(CsrSignature()), "now": In(TIME_BITS), "event": Out(1), "waits": Out(1)}
         if plan.vlans:
             members |= {"carries": In(1), "sdus": In(SduSignature()), "frames": Out(MacSignature())}
@@ -69,6 +80,12 @@ class HostPort(wiring.Component):
             self._join(m, csr)
         else:
             self._waits, self._event = self.waits, self.event
+        if self._sources:
+            self._source, self._sink = Signal(_SOURCE), Signal(_SINK)
+            m.d.comb += [
+                Value.cast(self._source).eq(csr.register("source")),
+                Value.cast(self._sink).eq(csr.register("sink")),
+            ]
         missed_post = self._send(m, csr)
         missed_word = self._receive(m, csr)
         lost = Signal(16)
@@ -116,20 +133,25 @@ class HostPort(wiring.Component):
 
         csr.read_back("tx", look)
         place, uu = csr.register("place"), csr.register("uu")
-        m.submodules.posts = posts = SyncFIFO(width=tx_bits + 16 + 8 + vc_bits, depth=_POSTS)
+        rest = [csr.register("rest")] if self._patterns else []
+        widths = tx_bits + 16 + 8 + vc_bits + sum(map(len, rest))
+        m.submodules.posts = posts = SyncFIFO(width=widths, depth=_POSTS)
         with csr.written("post"):
             m.d.comb += posts.w_en.eq(1)
-        m.d.comb += posts.w_data.eq(Cat(place[:tx_bits], self.csr.w_data[:16], uu, self.csr.w_data[16:][:vc_bits]))
+        post = self._posted(m, csr, posts) if self._sources else self.csr.w_data
+        m.d.comb += posts.w_data.eq(Cat(place[:tx_bits], post[:16], uu, post[16:][:vc_bits], *rest))
         first = Signal(tx_bits)
+        posted, state = list(map(Signal.like, rest)), list(map(Signal.like, rest))
         m.d.comb += [
-            Cat(first, nic.post_length, nic.post_uu, nic.post_vc).eq(posts.r_data),
+            Cat(first, nic.post_length, nic.post_uu, nic.post_vc, *posted).eq(posts.r_data),
             nic.post_valid.eq(posts.r_rdy),
             nic.post_cpi.eq(0),
             posts.r_en.eq(nic.post_taken),
             self._waits.eq(posts.r_rdy),
         ]
-        # Where the next cell of each VC's PDU begins
-        m.submodules.places = places = memory.Memory(shape=tx_bits, depth=self._node.vcs, init=[])
+        # Where the next cell of each VC's PDU begins; with patterns also how many more are given
+        entry = tx_bits + sum(map(len, rest))
+        m.submodules.places = places = memory.Memory(shape=entry, depth=self._node.vcs, init=[])
         put_place, get_place = places.write_port(), places.read_port(domain="comb")
         # Two cells' words, one being sent and one fetched
         m.submodules.cells = cells = memory.Memory(shape=32, depth=32, init=[])
@@ -137,10 +159,11 @@ class HostPort(wiring.Component):
         left, at, vc = Signal(4), Signal(tx_bits), Signal(vc_bits)
         came, filled, sent = Signal(), Signal(5), Signal(5)
         m.d.sync += [came.eq(left != 0), nic.word.eq(get_word.data)]
+        word, came, following = self._payload(m, get.data, came, left, vc, state)
         m.d.comb += [
             get.addr.eq(Mux(left != 0, at, looked)),
             put_word.addr.eq(filled),
-            put_word.data.eq(get.data),
+            put_word.data.eq(word),
             put_word.en.eq(came),
             get_word.addr.eq((sent + nic.word_next)[:5]),
             get_place.addr.eq(nic.fetch_vc),
@@ -151,20 +174,82 @@ class HostPort(wiring.Component):
             m.d.sync += sent.eq(sent + 1)
         with m.If(nic.fetch):  # a PDU may be taken, and its first cell fetched, in one clock
             begins = nic.post_taken & (nic.post_vc == nic.fetch_vc)
-            m.d.sync += [left.eq(12), vc.eq(nic.fetch_vc), at.eq(Mux(begins, first, get_place.data))]
+            now = Mux(begins, Cat(first, *posted), get_place.data) if rest else Mux(begins, first, get_place.data)
+            m.d.sync += [left.eq(12), vc.eq(nic.fetch_vc), Cat(at, *state).eq(now)]
         with m.Elif(left != 0):
             m.d.sync += [left.eq(left - 1), at.eq(at + 1)]
         with m.If(nic.post_taken):
-            m.d.comb += [put_place.addr.eq(nic.post_vc), put_place.data.eq(first), put_place.en.eq(1)]
+            m.d.comb += [put_place.addr.eq(nic.post_vc), put_place.data.eq(Cat(first, *posted)), put_place.en.eq(1)]
         with m.Elif(left == 1):
-            m.d.comb += [put_place.addr.eq(vc), put_place.data.eq(at + 1), put_place.en.eq(1)]
+            after = Cat((at + 1)[:tx_bits], *following) if rest else at + 1
+            m.d.comb += [put_place.addr.eq(vc), put_place.data.eq(after), put_place.en.eq(1)]
         return posts.w_en & ~posts.w_rdy
+
+    def _posted(self, m, csr, posts):
+        """Return the value of the register `post` that is posted: the host's, or that of the source."""
+        nic, source = self._nic, self._source
+        flies, sent, fires, post = Signal(), Signal(32), Signal(), Signal(32)
+        m.d.comb += post.eq(self.csr.w_data)
+        with m.If(source.on & ~flies & posts.w_rdy & ~self.csr.w_en):
+            m.d.comb += [fires.eq(1), posts.w_en.eq(1), post.eq(Cat(source.length, source.vc))]
+            m.d.sync += flies.eq(1)
+        self._own_done = Signal()
+        m.d.comb += self._own_done.eq(nic.done & flies & (nic.done_vc == source.vc))
+        with m.If(self._own_done):
+            m.d.sync += [flies.eq(0), sent.eq(sent + 1)]
+        csr.status("sent", sent)
+        return post
+
+    def _sunk(self, m, csr, checker):
+        """Count the SDUs that end at the sink; return whether the cell that has been checked is one of theirs, and
+        whether the SDU that ends is."""
+        nic, sink = self._nic, self._sink
+        ends, good, index = Signal(), Signal(), Signal(11)
+        verified, unverified = Signal(32), Signal(32)
+        last = nic.rx_last & sink.on & (nic.rx_vc == sink.vc)
+        with m.If(last & nic.rx_valid):
+            m.d.sync += [ends.eq(1), good.eq(Value.cast(nic.rx_status) == 0), index.eq(self._node.rx_index)]
+        with m.If(checker.done):
+            m.d.sync += ends.eq(0)
+        whole = Signal()
+        m.d.comb += whole.eq(good & ((checker.count + sink.cells)[:12] == index))
+        with m.If(ends & checker.done & whole):
+            m.d.sync += verified.eq(verified + 1)
+        with m.If((ends & checker.done & ~whole) | (last & ~nic.rx_valid)):
+            m.d.sync += unverified.eq(unverified + 1)
+        csr.status("verified", verified)
+        csr.status("unverified", unverified)
+        return sink.on & (checker.done_vc == sink.vc), last
+
+    def _payload(self, m, given, came, left, vc, state):
+        """Return the words of a cell, whether there is one in this clock, and the state of the VC behind the cell.
+
+        Without patterns they are the given words.
+        """
+        if not self._patterns:
+            return given, came, state
+        rest = Signal(REST, name="rest")
+        m.d.comb += rest.eq(state[0])
+        m.submodules.generator = generator = PatternGenerator(vcs=self._node.vcs)
+        m.d.comb += [
+            generator.begin.eq(left == 12),
+            generator.vc.eq(vc),
+            generator.place.eq(rest.place),
+            generator.given.eq(rest.cells != 0),
+            generator.given_word.eq(given),
+        ]
+        ends = (rest.cells == 0) | (rest.cells == ALL_GIVEN)
+        return generator.word, generator.word_valid, [Cat(Mux(ends, rest.cells, rest.cells - 1)[:8], rest.place)]
 
     def _receive(self, m, csr):
         nic = self._nic
-        m.submodules.records = records = SyncFIFOBuffered(width=32, depth=self._rx_words)
         word, puts = Signal(32), Signal()
-        m.d.comb += [records.w_data.eq(word), records.w_en.eq(puts)]
+        if self._patterns:
+            m.submodules.records = records = CellRecords(words=self._rx_words)
+            m.d.comb += [records.word.eq(word), records.put.eq(puts)]
+        else:
+            m.submodules.records = records = SyncFIFOBuffered(width=32, depth=self._rx_words)
+            m.d.comb += [records.w_data.eq(word), records.w_en.eq(puts)]
         # A cell's words go behind its head, a clock later than they come
         came, late, place = Signal(32), Signal(), Signal(4)
         m.d.sync += [came.eq(nic.rx_word), late.eq(nic.rx_valid)]
@@ -174,10 +259,19 @@ class HostPort(wiring.Component):
         ended, done, tick, whose = Signal(2), Signal(2), Signal(TIME_BITS), Signal(32)
         done_vc, done_tick = Signal(12), Signal(TIME_BITS)
         length = Signal(16)
+        ends, sends, going = nic.rx_last, nic.done, None
+        if self._patterns:
+            going, ends, sends = self._checked(m, csr, head, records)
         with m.If(head):
-            m.d.comb += [word.eq(Cat(nic.rx_vc, Const(0, 28 - len(nic.rx_vc)), Const(CELL, 4))), puts.eq(1)]
+            if self._patterns:
+                m.d.comb += records.begin.eq(1)
+            else:
+                m.d.comb += [word.eq(Cat(nic.rx_vc, Const(0, 28 - len(nic.rx_vc)), Const(CELL, 4))), puts.eq(1)]
         with m.Elif(late):
             m.d.comb += [word.eq(came), puts.eq(1)]
+        if going is not None:
+            with m.Elif(going):
+                pass  # a cell is not complete before it has been checked
         with m.Elif(ended != 0):
             m.d.sync += ended.eq(ended + 1)
             m.d.comb += puts.eq(1)
@@ -198,7 +292,7 @@ class HostPort(wiring.Component):
                     m.d.comb += word.eq(done_tick[:32])
                 with m.Case(3):
                     m.d.comb += word.eq(done_tick[32:])
-        with m.If(nic.rx_last):
+        with m.If(ends):
             m.d.sync += [
                 ended.eq(1),
                 whose.eq(
@@ -208,12 +302,17 @@ class HostPort(wiring.Component):
                 tick.eq(self.now),
                 length.eq(nic.rx_length),
             ]  # fmt: skip
-        with m.If(nic.done):
+        with m.If(sends):
             m.d.sync += [done.eq(1), done_vc.eq(nic.done_vc), done_tick.eq(self.now)]
+        self._report(m, csr, records, ends | sends, (ended == 0, done == 0))
+        return records.lost if self._patterns else records.w_en & ~records.w_rdy
+
+    def _report(self, m, csr, records, happens, rest):
+        """Stop the board for records of ends, or for space, and give the records to the bus."""
         ends, full = Signal(), Signal()
-        with m.If(nic.rx_last | nic.done):
+        with m.If(happens):
             m.d.sync += ends.eq(1)
-        with m.Elif((records.level == 0) & (ended == 0) & (done == 0)):
+        with m.Elif((records.level == 0) & rest[0] & rest[1]):
             m.d.sync += ends.eq(0)
         m.d.sync += [full.eq(records.level > self._rx_words - _MARGIN), self._event.eq(ends | full)]
         csr.status("level", records.level)
@@ -223,4 +322,36 @@ class HostPort(wiring.Component):
         asked = self.csr.r_en & (self.csr.addr == self.registers["record"].addr)
         m.d.sync += reads.eq(Cat(asked, reads))
         m.d.comb += records.r_en.eq(reads[5])
-        return records.w_en & ~records.w_rdy
+
+    def _checked(self, m, csr, head, records):
+        """Keep or withdraw each received cell when it has been checked.
+
+        Returns
+        -------
+        tuple
+            A cell is being checked; an SDU has ended, or has been sent, that has a record.
+        """
+        nic = self._nic
+        m.submodules.checker = checker = PatternChecker(vcs=self._node.vcs)
+        going, withheld = Signal(), Signal(32, name="withheld")
+        m.d.comb += [
+            checker.valid.eq(nic.rx_valid),
+            checker.word.eq(nic.rx_word),
+            checker.vc.eq(nic.rx_vc),
+            checker.first.eq(self._node.rx_index == 0),
+            checker.last.eq(nic.rx_last),
+            records.end.eq(checker.done),
+        ]
+        ends, sends, sunk = nic.rx_last, nic.done, Const(0, 1)
+        if self._sources:
+            sunk, last = self._sunk(m, csr, checker)
+            ends, sends = ends & ~last, sends & ~self._own_done
+        m.d.comb += records.keeps.eq(~checker.withheld & ~sunk)
+        vc = Cat(checker.done_vc, Const(0, 12 - len(checker.done_vc)))
+        m.d.comb += records.head.eq(Cat(vc, checker.count, Const(0, 1), checker.place, Const(0, 1), Const(CELL, 4)))
+        with m.If(head):
+            m.d.sync += going.eq(1)
+        with m.Elif(checker.done):
+            m.d.sync += [going.eq(0), withheld.eq(withheld + checker.withheld)]
+        csr.status("withheld", withheld)
+        return going, ends, sends

@@ -115,9 +115,15 @@ class _Held:
         """Leave the board on."""
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks_on_the_rtl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TARGET, "board:sim")
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *((name, "board:sim") for name in NETWORKS),
+        *((name, "board:sim:patterns") for name in ("bit errors", "many bit errors", "overrun")),
+    ],
+)
+def test_networks_on_the_rtl(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TARGET, target)
     network = make_network(3)
     plain = Network(seed=3)
     try:

@@ -44,6 +44,8 @@ _WIRE: Final = (1000, 770)
 _LONG_WIRE: Final = (1100, 800)
 _SDRAM: Final = (850, 550)
 _HOST_PORT: Final = (900, 700)
+_PATTERNS: Final = (750, 460)
+"""Of a host port of 16 VCs: generator and checker of payload, and records that can be withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,9 @@ def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
             takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))
     if shape.kind == "nic":
         takes.update(_takes(_HOST_PORT, _blocks(plan.tx_words) + _blocks(plan.rx_words)))
+        if plan.patterns:
+            vcs = dict(shape.parameters)["vcs"]
+            takes.update(_takes(_PATTERNS, _blocks(2 * vcs) + _blocks(4 * vcs)))
     return dict(takes)
 
 

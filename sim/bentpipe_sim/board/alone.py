@@ -14,6 +14,7 @@ from typing import Any, Final
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.gateware import outdated
+from bentpipe_sim.board.payload import Payload
 from bentpipe_sim.board.placement import NetworkOnBoard, Placement, driver_behind, placed, plan_of, sdu_of
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.interface import PduStatus
@@ -176,7 +177,8 @@ class _BoardLoop(Loop):
         nic, vc, key, length, offset, start, at, size, uu, reports = _POST.unpack_from(post)
         head = post[_POST.size : _POST.size + size]
         octets = sdu_of(head, key, offset, length, start, at)
-        network.send(self.place.windows[nic], vc, octets, uu, reports=bool(reports))
+        payload = Payload(size, offset) if length else None
+        network.send(self.place.windows[nic], vc, octets, uu, reports=bool(reports), payload=payload)
 
     def bp_check(self, network: Board, handle: int, start: int, key: int, offset: int, length: int) -> int:
         """Return 1 if a part of an SDU has the payload pattern."""

@@ -14,7 +14,9 @@ from typing import Final
 from bentpipe_hdl.registers import Registers
 from bentpipe_sim.board.client import Client, Items
 from bentpipe_sim.board.errors import BoardError
+from bentpipe_sim.board.payload import CELL_OCTETS, Payload, continuation, given_cells
 from bentpipe_sim.board.windows import (
+    ALL_GIVEN,
     CELL,
     DONE,
     ENDED,
@@ -32,6 +34,8 @@ __all__ = ["Board", "Ended", "Window"]
 
 _FIRST: Final = 64
 """Words of a frame that every board takes."""
+_RUN_WORDS: Final = 5
+"""Words of a frame beside the items before a run and those behind it: head, run, CRC."""
 _SETTLES: Final = 400
 """Times that a board is asked whether its nodes are ready."""
 
@@ -50,6 +54,9 @@ class Ended:
     octets : bytes
         Of the SDU, if that is whole, or was sent.
     congested : bool
+    crossed : tuple of int
+        Indices of the cells that crossed the line; a board with patterns has found the others to continue the pattern.
+        Empty on boards without.
     """
 
     tick: int
@@ -58,6 +65,7 @@ class Ended:
     status: int
     octets: bytes
     congested: bool
+    crossed: tuple[int, ...] = ()
 
 
 class Window:
@@ -73,21 +81,34 @@ class Window:
         self._board.write(self._base | addr, [value & 0xFFFFFFFF])
 
 
+@dataclass(frozen=True)
+class _Sdu:
+    """An SDU to be sent: its first ``cells`` are given to the board, whose first octets have a place in the pattern."""
+
+    octets: bytes
+    uu: int
+    reports: bool
+    cells: int
+    place: int
+
+
 @dataclass
 class _HostPort:
     """The state of a host port.
 
     ``queues`` are the PDUs to be sent, by VC; the first of each VC is on the board. ``ring`` are the parts of the
-    board's memory in use, in order.
+    board's memory in use, in order. ``settings`` are registers as they were last written.
     """
 
     base: int
-    queues: dict[int, deque[tuple[bytes, int, bool]]] = field(default_factory=dict)
+    settings: dict[str, int] = field(default_factory=lambda: {"uu": 0, "rest": ALL_GIVEN})
+    queues: dict[int, deque[_Sdu]] = field(default_factory=dict)
     ring: deque[list[int]] = field(default_factory=deque)  # words and VC, or -1 when it is sent
     used: int = 0
     at: int = 0
     words: list[int] = field(default_factory=list)  # records, the last of them in part
     coming: dict[int, bytearray] = field(default_factory=dict)
+    crossed: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Board:
@@ -132,7 +153,7 @@ class Board:
     def _reset(self) -> None:
         for name in ("patch", "wire"):  # no reset clears these
             self.write(self.csr.map[name].addr, [0] * self.plan.faces)
-        if self.plan.vlans:
+        if self.plan.is_paced:
             self.csr.free = 0
             self.csr.pace = 0
         self.csr.reset = 1
@@ -217,10 +238,17 @@ class Board:
 
     # PDUs
 
-    def send(self, nic: int, vc: int, octets: bytes, uu: int = 0, *, reports: bool = False) -> None:
+    def send(
+        self, nic: int, vc: int, octets: bytes, uu: int = 0, *, reports: bool = False, payload: Payload | None = None
+    ) -> None:
         """Queue an SDU on a VC of the NIC in a window, from the next tick on.
 
-        With ``reports`` a run returns it as ``SENT`` when its last cell has been chosen for the line.
+        Parameters
+        ----------
+        reports : bool
+            A run returns it as ``SENT`` when its last cell has been chosen for the line.
+        payload : Payload, optional
+            The part of the SDU that is the payload pattern. A board with patterns makes most of these octets itself.
 
         Raises
         ------
@@ -229,12 +257,14 @@ class Board:
         """
         port = self._ports[nic]
         queue = port.queues.setdefault(vc, deque())
-        queue.append((octets, uu, reports))
+        cells, place = given_cells(len(octets), payload) if self.plan.patterns else (ALL_GIVEN, 0)
+        queue.append(_Sdu(octets, uu, reports, cells, place))
         if len(queue) == 1:
             self._post(port, nic, vc)
 
     def _post(self, port: _HostPort, nic: int, vc: int) -> None:
-        octets, uu, _ = port.queues[vc][0]
+        sdu = port.queues[vc][0]
+        octets = sdu.octets if sdu.cells == ALL_GIVEN else sdu.octets[: sdu.cells * CELL_OCTETS]
         size, all_words = -(-len(octets) // 4), self.plan.tx_words
         if port.used + size > all_words:
             raise BoardError(
@@ -246,11 +276,18 @@ class Board:
         self.write(tx + port.at, words[:first])
         self.write(tx, words[first:])
         self.write(port.base | self._registers["place"].addr, [port.at])
-        self.write(port.base | self._registers["uu"].addr, [uu])
-        self.write(port.base | self._registers["post"].addr, [len(octets) | vc << 16])
+        self._set(port, "uu", sdu.uu)
+        self._set(port, "rest", sdu.cells | sdu.place << 8)
+        self.write(port.base | self._registers["post"].addr, [len(sdu.octets) | vc << 16])
         port.ring.append([size, vc])
         port.used += size
         port.at = (port.at + size) % all_words
+
+    def _set(self, port: _HostPort, name: str, value: int) -> None:
+        """Write a register of a host port, unless it has the value."""
+        if port.settings[name] != value:
+            port.settings[name] = value
+            self.write(port.base | self._registers[name].addr, [value])
 
     def run(self, until: int, *, to_events: bool = False) -> list[Ended]:
         """Run to the end of tick ``until``; return all PDUs received meanwhile.
@@ -259,7 +296,7 @@ class Board:
         """
         found: list[Ended] = []
         while self.next_tick <= until and not (to_events and found):
-            if self._most - len(self._items) < 4 + 2 * len(self._ports):
+            if self._most - len(self._items) < _RUN_WORDS + 2 * len(self._ports):
                 self._flush()
             before, items = self.next_tick, self._items
             items.run(until)
@@ -307,26 +344,39 @@ class Board:
             record = words[at + 1 : at + size]
             at += size
             if kind == CELL:
-                port.coming.setdefault(vc, bytearray()).extend(struct.pack("<12I", *record))
+                self._came(port, first, struct.pack("<12I", *record))
                 continue
             tick = record[0] | (record[1] & 0xFFFF) << 32
             if kind == ENDED:
                 status = first >> 16 & 0xF
                 octets = bytes(port.coming.pop(vc, b""))[: record[1] >> 16] if status == 0 else b""
                 port.coming.pop(vc, None)
-                found.append(Ended(tick, nic, vc, status, octets, bool(first >> 20 & 1)))
+                crossed = tuple(port.crossed.pop(vc, ()))
+                found.append(Ended(tick, nic, vc, status, octets, bool(first >> 20 & 1), crossed))
             elif kind == DONE:
                 self._sent(port, nic, vc, tick, found)
         del words[:at]
+
+    def _came(self, port: _HostPort, head: int, octets: bytes) -> None:
+        """Add a cell to its PDU, behind those that were withheld before it."""
+        vc, count = head & 0xFFF, head >> 12 & 0x7FF
+        coming = port.coming.setdefault(vc, bytearray())
+        if count:
+            if len(coming) < CELL_OCTETS:
+                raise BoardError(f"the board withholds {count} cells of a PDU of VC {vc}, and has given none")
+            coming += continuation(coming[-16:], head >> 24 & 7, count)
+        if self.plan.patterns:
+            port.crossed.setdefault(vc, []).append(len(coming) // CELL_OCTETS)
+        coming += octets
 
     def _sent(self, port: _HostPort, nic: int, vc: int, tick: int, found: list[Ended]) -> None:
         """Release the memory of the PDU that has been sent, report it if that is wanted, and post the next one."""
         queue = port.queues.get(vc)
         if not queue:
             raise BoardError(f"node {nic} says that a PDU of VC {vc} is sent, and it was given none")
-        octets, _, reports = queue.popleft()
-        if reports:
-            found.append(Ended(tick, nic, vc, PduStatus.SENT, octets, congested=False))
+        sdu = queue.popleft()
+        if sdu.reports:
+            found.append(Ended(tick, nic, vc, PduStatus.SENT, sdu.octets, congested=False))
         next(each for each in port.ring if each[1] == vc)[1] = -1
         while port.ring and port.ring[0][1] < 0:
             port.used -= port.ring.popleft()[0]

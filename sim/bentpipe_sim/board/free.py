@@ -6,19 +6,26 @@ it starts. Real hosts then send through the board; no native network runs beside
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Final
 
 from bentpipe_hdl.registers import Registers
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.errors import BoardError
-from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, VLAN_COUNTERS, host_port_registers
+from bentpipe_sim.board.payload import CELL_OCTETS
+from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, VLAN_COUNTERS, WINDOW_BITS, host_port_registers
+from bentpipe_sim.pattern import pattern
 
 __all__ = ["FreeRunning", "Lag", "pace_of"]
 
 _TICKS_A_SECOND: Final = (299_520_000, 53)
 _FRACTION: Final = 32
 _MOST_VID: Final = 4094
+_CROSS: Final = 1
+"""First cells of these that a checker keeps: the pattern begins with the SDU."""
+_GIVEN: Final = 2
+"""Cells of each SDU of a source that are given in the host port's memory."""
 
 
 def pace_of(clock_hz: int) -> int:
@@ -65,12 +72,12 @@ class FreeRunning:
     Raises
     ------
     BoardError
-        The board has no VLANs.
+        The board has neither VLANs nor sources.
     """
 
     def __init__(self, board: Board) -> None:
-        if not board.plan.vlans:
-            raise BoardError("the board has no VLANs, and so no pace of real time: build it with --vlans")
+        if not board.plan.is_paced:
+            raise BoardError("the board has no pace of real time: build it with --vlans or --sources")
         self.board = board
         registers = host_port_registers(board.plan)
         self._ports = {
@@ -116,6 +123,57 @@ class FreeRunning:
         self._vlans[window, number] = vid, tx, rx
         self._ports[window].vlan[number] = {"vid": vid, "tx": tx, "rx": rx}
 
+    def source(self, window: int, vc: int, length: int, *, key: int = 0) -> None:
+        """Let an interface send SDUs on a VC, each as soon as the one before has been sent.
+
+        The VC's rate is that of its settings. It works in stepped time, too.
+
+        Parameters
+        ----------
+        window : int
+            Of the interface.
+        vc : int
+            Nothing else may be sent on it.
+        length : int
+            Octets of each SDU, 97 to 65535; 0: the source stops after the present one.
+        key : int
+            Of the payload pattern that each SDU has from its first octet on.
+
+        Raises
+        ------
+        BoardError
+            The board has no sources, or the interface or the length is none.
+        """
+        port = self._port(window)
+        if length and not _GIVEN * CELL_OCTETS < length < 1 << 16:
+            raise BoardError(f"SDUs of a source have {_GIVEN * CELL_OCTETS + 1} to 65535 octets, not {length}")
+        if length:
+            octets = pattern(key, 0, _GIVEN * CELL_OCTETS)
+            first = (HOST_PORT + window << WINDOW_BITS) | port.map["tx"].addr
+            self.board.write(first, struct.unpack(f"<{len(octets) // 4}I", octets))
+            port.place, port.uu, port.rest = 0, 0, {"cells": _GIVEN, "place": 0}
+        port.source = {"length": length, "vc": vc, "on": int(length > 0)}
+
+    def sink(self, window: int, vc: int, *, on: bool = True) -> None:
+        """Let an interface check the SDUs of a source at the other end of a VC, and count them.
+
+        Raises
+        ------
+        BoardError
+            The board has no sinks, or the interface is none.
+        """
+        self._port(window).sink = {"vc": vc, "cells": _CROSS, "on": int(on)}
+
+    def sdus(self, window: int) -> dict[str, int]:
+        """Return the counters of an interface's source and sink: SDUs ``sent``, ``verified`` and ``unverified``."""
+        port = self._port(window)
+        return {name: int(getattr(port, name)) for name in ("sent", "verified", "unverified")}
+
+    def _port(self, window: int) -> Registers:
+        if not self.board.plan.sources or window not in self._ports:
+            raise BoardError(f"the board has no source at window {window}: build it with --sources")
+        return self._ports[window]
+
     def start(self, pace: int) -> None:
         """Start time at a pace (:func:`pace_of`)."""
         if not 0 < pace < 1 << _FRACTION:
@@ -139,6 +197,8 @@ class FreeRunning:
 
     def frames(self) -> dict[str, int]:
         """Return the counters of the Ethernet line, and those of all VLANs together."""
+        if not self.board.plan.vlans:
+            return {}
         found = {name: int(getattr(self.board.csr, name)) for name in FRAME_COUNTERS}
         for name in VLAN_COUNTERS:
             found[name] = sum(sum(getattr(port, name)[:]) for port in self._ports.values())

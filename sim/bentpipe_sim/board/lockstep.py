@@ -15,6 +15,7 @@ from bentpipe_hdl.ticks import ps_to_ticks
 from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.errors import BoardError, MismatchError
 from bentpipe_sim.board.gateware import outdated
+from bentpipe_sim.board.payload import Payload
 from bentpipe_sim.board.placement import NetworkOnBoard, Placement, driver_behind, placed, plan_of, sdu_of
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.build import EngineName
@@ -103,7 +104,12 @@ class LockstepNetwork(NetworkOnBoard):
         tick = self.loop.next_tick(nic)
         super().send(nic, vc, head, key, offset, length, checksum_start, checksum_at, uu)
         octets = sdu_of(head, key, offset, length, checksum_start, checksum_at)
-        self._acts.append((tick, lambda: self.board.send(self.place.windows[nic], vc, octets, uu)))
+        payload = Payload(len(head), offset) if length else None
+
+        def act() -> None:
+            self.board.send(self.place.windows[nic], vc, octets, uu, payload=payload)
+
+        self._acts.append((tick, act))
 
     def send_cell(self, nic: int, vc: int, pti: int, payload: bytes) -> None:
         raise BoardError("host ports of boards send no single cells yet")

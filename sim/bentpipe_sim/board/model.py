@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from bentpipe_hdl.registers import RegisterMap
 from bentpipe_sim.board.errors import BoardError
+from bentpipe_sim.board.payload import CELL_OCTETS, continuation, crossing_cells
 from bentpipe_sim.board.protocol import (
     ANSWER,
     LIST,
@@ -27,6 +28,7 @@ from bentpipe_sim.board.protocol import (
     head,
 )  # fmt: skip
 from bentpipe_sim.board.windows import (
+    ALL_GIVEN,
     CELL,
     DONE,
     ENDED,
@@ -45,6 +47,9 @@ from bentpipe_sim.loop import Loop
 __all__ = ["BridgeModel", "ModelBoard", "ModelPipe"]
 
 _ADDR: Final = (1 << 28) - 1
+_TRAILER: Final = 8
+"""Octets of the trailer of AAL5, at the end of a PDU's last cell; a model has zeros there."""
+_CRC_WORDS: Final = 1
 _CLOCK_S: Final = 1e-4
 """What a receive takes of the pipe's clock, at the least."""
 
@@ -73,7 +78,7 @@ class _HostPortModel:
         self.tx_addr, self.level_addr, self.record_addr = (registers[n].addr for n in ("tx", "level", "record"))
         self.tx = [0] * plan.tx_words
         self.records: deque[int] = deque()
-        self.lost = 0
+        self.lost = self.withheld = 0
 
 
 class ModelBoard:
@@ -85,6 +90,8 @@ class ModelBoard:
     """
 
     def __init__(self, plan: Plan) -> None:
+        if plan.sources:
+            raise BoardError("a board in software has no sources: take board:sim, or a plan without")
         self.plan = plan
         libraries = build_all(plan.nodes, "native")
         self._models = [str(libraries[shape]).encode() for shape in plan.nodes]
@@ -139,8 +146,14 @@ class ModelBoard:
     def _post(self, node: int, port: _HostPortModel, length: int, vc: int) -> None:
         registers = host_port_registers(self.plan)
         first, uu = (port.table.words[registers[name].addr] for name in ("place", "uu"))
-        words = [port.tx[(first + k) % len(port.tx)] for k in range(-(-length // 4))]
-        octets = struct.pack(f"<{len(words)}I", *words)[:length]
+        rest = port.table.words[registers["rest"].addr] if self.plan.patterns else ALL_GIVEN
+        cells = rest & 0xFF
+        given = length if cells == ALL_GIVEN else cells * CELL_OCTETS
+        words = [port.tx[(first + k) % len(port.tx)] for k in range(-(-given // 4))]
+        octets = struct.pack(f"<{len(words)}I", *words)
+        if given < length:
+            octets += continuation(octets[-16:], rest >> 8, -(-(length - given) // CELL_OCTETS))
+        octets = octets[:length]
         made = struct.pack("<4IQ2iI2H", node, vc, 0, 0, 0, -1, -1, length, uu, 1)
         self._loop.send(made + octets)
 
@@ -155,6 +168,8 @@ class ModelBoard:
                 return port.records.popleft() if port.records else 0
             if register == port.level_addr:
                 return len(port.records)
+            if port.table.place(register)[0] == "withheld":
+                return port.withheld & 0xFFFFFFFF
             if 0 <= register - port.tx_addr < len(port.tx):
                 return port.tx[register - port.tx_addr]
             return port.table.words.get(register, 0)
@@ -209,11 +224,20 @@ class ModelBoard:
             return
         if status == PduStatus.OK:
             octets = bytes(self._loop.ffi.buffer(self._loop.sdu(event.handle), length))  # type: ignore[attr-defined]
-            octets += b"\0" * (-len(octets) % 48)
-            for at in range(0, len(octets), 48):
-                records.extend((CELL << 28 | vc, *struct.unpack_from("<12I", octets, at)))
+            for head, cell in self._cells(node, octets):
+                records.extend((CELL << 28 | head | vc, *struct.unpack("<12I", cell)))
         congested = int(event.congested != 0)  # type: ignore[attr-defined]
         records.extend((ENDED << 28 | congested << 20 | status << 16 | vc, low, high | length << 16))
+
+    def _cells(self, node: int, octets: bytes) -> list[tuple[int, bytes]]:
+        """Return the cells of a received SDU that have records, each behind the upper bits of its head."""
+        if not self.plan.patterns:
+            octets += b"\0" * (-len(octets) % CELL_OCTETS)
+            return [(0, octets[at : at + CELL_OCTETS]) for at in range(0, len(octets), CELL_OCTETS)]
+        cells = -(-(len(octets) + _TRAILER) // CELL_OCTETS)
+        kept = crossing_cells(octets.ljust(cells * CELL_OCTETS, b"\0"))
+        self._ports[node].withheld += cells - len(kept)
+        return [(place << 24 | count << 12, cell) for count, place, cell in kept]
 
 
 class Machine(Protocol):
@@ -253,7 +277,8 @@ class BridgeModel:
 
     def feed(self, octets: bytes) -> bytes:
         """Execute the lists that end in these octets, and return the answers."""
-        return b"".join(self._frame(frame) for frame in self._reader.feed(octets))
+        frames = self._reader.feed(octets)
+        return b"".join(self._frame(frame) for frame in frames if len(frame) + _CRC_WORDS <= self._words)
 
     def _frame(self, frame: Sequence[int]) -> bytes:
         kind, sequence, session = frame[0] & 0xFF, frame[0] >> 8 & 0xFF, frame[0] >> 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bentpipe_hdl.kinds import registers_of
@@ -16,16 +16,17 @@ from bentpipe_hdl.link.control import LinkSettings
 from bentpipe_hdl.registers import Register, RegisterMap
 from bentpipe_hdl.switch.control import SwitchPort, SwitchSettings
 from bentpipe_hdl.ticks import ticks_to_ps
-from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.board import Board, Ended
 from bentpipe_sim.board.client import Client, Items
 from bentpipe_sim.board.gateware import outdated
 from bentpipe_sim.board.lockstep import LockstepNetwork
 from bentpipe_sim.board.pipe import Pipe
+from bentpipe_sim.board.selftest_pattern import PatternTest
 from bentpipe_sim.board.windows import HOST_PORT, WINDOW_BITS, Plan, board_registers, host_port_registers, ports_of
 from bentpipe_sim.build import Shape
 from bentpipe_sim.errors import SimulationError
 from bentpipe_sim.interface import PduStatus
-from bentpipe_sim.nodes import Nic
+from bentpipe_sim.nodes import Nic, Node
 
 __all__ = ["Check", "SelfTest"]
 
@@ -42,6 +43,8 @@ _STEP_PS: Final = 5 * 10**9
 _STEPS: Final = 40
 _ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
 """Statuses of a received PDU."""
+_RARE_BER: Final = 2e-5
+"""Bit error rate at which some PDUs have errors, and some do not."""
 _SLOW_BPS: Final = 20_000_000
 """Rate of the port at which a switch's buffer fills."""
 
@@ -80,11 +83,16 @@ class _Held:
 
 
 class _Alone(LockstepNetwork):
-    """A network of nodes that have their windows."""
+    """A network of nodes that have their windows. ``ended`` are the PDUs that ended on the board."""
 
     def __init__(self, attach: Callable[[Plan], Board], windows: Sequence[int]) -> None:
         super().__init__(attach)
         self._windows = windows
+        self.ended: list[Ended] = []
+
+    def _compare(self, ended: Ended) -> None:
+        super()._compare(ended)
+        self.ended.append(ended)
 
     def _placed(self, plan: Plan, board: Board) -> dict[int, int]:
         for index, window in enumerate(self._windows):
@@ -112,7 +120,7 @@ class SelfTest:
 
     def __init__(self, pipe: Pipe, patience: float = 1.0, expected: Plan | None = None) -> None:
         self._pipe, self._patience, self._expected = pipe, patience, expected
-        self._good: dict[str, int] = {}  # windows of nodes that carry traffic as they should, by kind
+        self._good: dict[str, list[int]] = {}  # windows of nodes that carry traffic as they should, by kind
 
     def run(self) -> Iterator[Check]:
         """Yield the checks, one after the other; a failed check on which all later ones depend is the last."""
@@ -158,9 +166,11 @@ class SelfTest:
                     )
                     yield done
                     if done.passed:
-                        self._good.setdefault(kind, window)
+                        self._good.setdefault(kind, []).append(window)
                 if kind == "link":
                     yield self._check(_name(window, shape), "bit errors", lambda w=window, s=shape: self._errors(w, s))
+                if self._board.plan.patterns and window in self._good.get(kind, ()):
+                    yield from self._patterns(kind, window, shape)
         for window, shape in nodes:
             if shape.kind not in checks:
                 yield Check(_name(window, shape), "traffic", f"there is no test of {shape.kind}s", None)
@@ -202,7 +212,7 @@ class SelfTest:
     def _build(self) -> str:
         has, wanted = self._board.plan, self._expected
         assert wanted is not None
-        if has != wanted:
+        if has != replace(wanted, patterns=has.patterns, sources=has.sources):
             raise _Fault(f"the board has {_listed(has.nodes)}; this is for {_listed(wanted.nodes)}: flash or rebuild")
         old = outdated(has.gateware)
         return f"as expected, but it {old}" if old else "as expected"
@@ -352,10 +362,37 @@ class SelfTest:
             fills = cells if port == 0 else 0  # once is enough: the ports share it
             return self._play(network, nic, [vc], cells=fills)
 
+    def _patterns(self, kind: str, window: int, shape: Shape) -> Iterator[Check]:
+        """Yield the checks of an interface's checker and generator, or of both over a link."""
+        tests: dict[str, tuple[tuple[str, Callable[[PatternTest], str], float], ...]] = {
+            "nic": (("pattern checker", PatternTest.checker, 0), ("pattern generator", PatternTest.generator, 0)),
+            "link": (("pattern", PatternTest.generator, 0), ("pattern with bit errors", PatternTest.errors, _RARE_BER)),
+        }
+        for what, test, ber in tests.get(kind, ()):
+            done = self._check(_name(window, shape), what, lambda t=test, b=ber: self._pattern(kind, window, t, b))
+            yield done
+            if not done.passed:
+                break
+
+    def _pattern(self, kind: str, window: int, test: Callable[[PatternTest], str], ber: float) -> str:
+        is_link = kind == "link"
+        with self._network([self._nic_window(), window] if is_link else [window]) as network:
+            nic = network.add_nic("nic")
+            path: list[Node] = [nic, nic]
+            if is_link:
+                link = network.add_link("link", LinkSettings(delay_ps=_ticks(64), ber=ber))
+                path = [nic, link, nic]
+                network.connect(nic, link)
+                network.connect(link, nic)
+            else:
+                network.connect(nic, nic, delay_ps=_ticks(8))
+            vc = network.add_vc(path, 0, 100)
+            return test(PatternTest(network, nic, vc, self._board.plan.tx_words))
+
     def _nic_window(self) -> int:
         if "nic" not in self._good:
             raise _LeftOutError("no interface has passed, and it needs one")
-        return self._good["nic"]
+        return self._good["nic"][0]
 
     @contextlib.contextmanager
     def _network(self, windows: Sequence[int]) -> Iterator[_Alone]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,10 @@ BOARD_TICKS: Final = "BENTPIPE_BOARD_TICKS"
 _PATIENCE: Final = 40.0
 """Factor on times to wait for a simulated board, which on a busy machine has some ten thousand clocks a second."""
 _FORMS: Final = "board:model, board:sim, board:/dev/NAME or board:udp:ADDRESS[:PORT]"
+_MADE: Final = ("model", "sim")
+"""Boards that are made for a run."""
+_PATTERNS: Final = ":patterns"
+"""What makes a board for a run with generators and checkers of payload."""
 _MOST_PORT: Final = (1 << 16) - 1
 
 
@@ -45,7 +50,7 @@ def check_target(name: str) -> str:
         It is none.
     """
     kind, _, port = name.partition(":")
-    if kind == "board" and (port in ("model", "sim") or port.startswith("/")):
+    if kind == "board" and (port.removesuffix(_PATTERNS) in _MADE or port.startswith("/")):
         return name
     if kind == "board" and port.startswith("udp:"):
         _address(port)
@@ -55,7 +60,7 @@ def check_target(name: str) -> str:
 
 def is_hardware(name: str) -> bool:
     """Return whether a target is a board by itself, not one that is made for the run."""
-    return check_target(name).partition(":")[2] not in ("model", "sim")
+    return check_target(name).partition(":")[2].removesuffix(_PATTERNS) not in _MADE
 
 
 def _address(port: str) -> tuple[str, int]:
@@ -95,6 +100,8 @@ def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
         There is no such target, or no such port.
     """
     port = check_target(name).partition(":")[2]
+    if not is_hardware(name) and port.endswith(_PATTERNS):
+        port, plan = port.removesuffix(_PATTERNS), replace(plan, patterns=True)
     if port == "model":
         return ModelPipe(plan), 1.0
     if port == "sim":

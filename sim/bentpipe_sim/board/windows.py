@@ -16,8 +16,8 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
-    "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
+    "ALL_GIVEN", "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE",
+    "RECORD_WORDS", "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
     "host_port_registers", "ports_of",
 ]  # fmt: skip
 
@@ -39,12 +39,15 @@ NO_FACE: Final = 0
 """In the patch panel: nothing comes in."""
 
 CELL: Final = 1
-"""A record of a host port: 48 octets of a PDU."""
+"""A record of a host port: 48 octets of a PDU. With patterns its head has the cells withheld before it."""
 ENDED: Final = 2
 """A PDU has ended, well or not."""
 DONE: Final = 3
 """The last cell of a PDU has been chosen for the line."""
 RECORD_WORDS: Final = {CELL: 13, ENDED: 3, DONE: 3}
+
+ALL_GIVEN: Final = 255
+"""Number of cells of a PDU in the memory of a host port: all."""
 
 FRAME_COUNTERS: Final = {
     "tagged": "received frames with a VLAN tag, of a permitted length and with the right FCS",
@@ -85,6 +88,10 @@ class Plan:
         Ports, counted as for `wires`, whose wire is in the board's SDRAM.
     vlans : int
         VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
+    patterns : bool
+        Each host port continues the payload pattern of PDUs to be sent, and withholds received cells that continue it.
+    sources : bool
+        With `patterns`: each host port has a source and a sink of SDUs of its own, and time may have a pace.
     gateware : str
         Digest of the RTL of the board, from :func:`~bentpipe_sim.board.gateware.gateware`; "" if unknown. It does not
         count when plans are compared.
@@ -97,6 +104,8 @@ class Plan:
     frame_words: int = 512
     sdram: tuple[int, ...] = ()
     vlans: int = 0
+    patterns: bool = False
+    sources: bool = False
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +118,8 @@ class Plan:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
         if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
             raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
+        if self.sources and not self.patterns:
+            raise ValueError("sources need patterns")
         if not 0 <= self.vlans <= MOST_VLANS:
             raise ValueError(f"vlans must be 0 to {MOST_VLANS}, not {self.vlans}")
 
@@ -124,6 +135,11 @@ class Plan:
     def wires_of(self, index: int) -> tuple[int, ...]:
         """Return the cells that the wires behind a node's faces hold."""
         return self.wires[self.bases[index] :][: ports_of(self.nodes[index])]
+
+    @property
+    def is_paced(self) -> bool:
+        """Time may have a pace: there is traffic that no list makes."""
+        return bool(self.vlans) or self.sources
 
     @property
     def sdram_cells(self) -> int:
@@ -143,6 +159,10 @@ class Plan:
             rest["sdram"] = self.sdram
         if self.vlans:
             rest["vlans"] = self.vlans
+        if self.patterns:
+            rest["patterns"] = True
+        if self.sources:
+            rest["sources"] = True
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -189,7 +209,7 @@ def board_registers(plan: Plan) -> RegisterMap:
     )
     registers = (
         *_TIME,
-        *(_PACE if plan.vlans else ()),
+        *(_PACE if plan.is_paced else ()),
         *_paths(max(1, faces)),
         *(_FRAMES if plan.vlans else ()),
         description,
@@ -322,12 +342,73 @@ def host_port_registers(plan: Plan) -> RegisterMap:
                 width=16,
                 reset=None,
             ),
+            *(_PATTERNS if plan.patterns else ()),
+            *(_SOURCES if plan.sources else ()),
             *_vlans(plan.vlans),
             Register(
                 "tx", 0x10000, "PDUs to be sent, first octet lowest; to be read between runs", count=plan.tx_words
             ),
         ),
     )
+
+
+_PATTERNS: Final = (
+    Register(
+        "rest",
+        0x0003,
+        "octets of the next PDU behind those in `tx`",
+        width=11,
+        reset=ALL_GIVEN,
+        fields=(
+            Field("cells", 0, 8, f"cells in `tx`, 1 to 254; the others continue the payload pattern. {ALL_GIVEN}: all"),
+            Field("place", 8, 3, "place of each cell's first octet in its word of the pattern", "octets"),
+        ),
+    ),
+    Register(
+        "withheld",
+        0x0007,
+        "received cells that continued the payload pattern and have no record; wraps",
+        "ro",
+        reset=None,
+        unit="cells",
+    ),
+)
+
+
+_SOURCES: Final = (
+    Register(
+        "source",
+        0x0008,
+        "source of SDUs: each is as posted with the present `place`, `uu` and `rest`, and follows the one before",
+        width=29,
+        fields=(
+            Field("length", 0, 16, "octets of each SDU", "octets"),
+            Field("vc", 16, 12, "VC; nothing else may be sent on it"),
+            Field("on", 28, 1, "1: the source sends"),
+        ),
+    ),
+    Register(
+        "sink",
+        0x0009,
+        "sink of SDUs, which have no records",
+        width=21,
+        fields=(
+            Field("vc", 0, 12, "VC"),
+            Field("cells", 12, 8, "first cells of each SDU that do not continue the pattern", "cells"),
+            Field("on", 20, 1, "1: the sink takes them"),
+        ),
+    ),
+    Register("sent", 0x000A, "SDUs of the source whose last cell was sent; wraps", "ro", reset=None, unit="SDUs"),
+    Register(
+        "verified",
+        0x000B,
+        "SDUs at the sink, well received, whose cells from `cells` on continue the pattern; wraps",
+        "ro",
+        reset=None,
+        unit="SDUs",
+    ),
+    Register("unverified", 0x000C, "other SDUs that ended at the sink; wraps", "ro", reset=None, unit="SDUs"),
+)
 
 
 def _vlans(count: int) -> tuple[Register, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +56,16 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", help="name of a catalogue experiment, or a TOML file")
     parser.add_argument("board", metavar="BOARD", help="name of a board; bentpipe board list shows them")
     set_option(parser)
+    _patterns_option(parser)
     json_option(parser)
+
+
+def _patterns_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--patterns",
+        action="store_true",
+        help="make and check payload on the board, so that only the first cells of PDUs cross its line",
+    )
 
 
 def _plan(given: argparse.Namespace) -> int:
@@ -66,6 +76,7 @@ def _plan(given: argparse.Namespace) -> int:
 
     board = board_named(given.board)
     name, plan, names = _experiment_plan(given.experiment, given.settings, board)
+    plan = replace(plan, patterns=given.patterns)
     rows = rows_of(plan, board, names)
     fits = not rows[-1].why
     buffer_cells = None if fits else fitting_buffer(plan, board)
@@ -218,6 +229,10 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="VLANs of Ethernet for each interface, for real traffic in free-running time (default: 0, none)",
     )
+    _patterns_option(parser)
+    parser.add_argument(
+        "--sources", action="store_true", help="--patterns, and a source and a sink of SDUs at each interface"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -237,7 +252,9 @@ def _build(given: argparse.Namespace) -> int:
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     ethernet = _ethernet(given, board)
     plan = _with_vlans(plan, given.vlans, board, ethernet)
+    plan = replace(plan, patterns=given.patterns or given.sources, sources=given.sources)
     carrier = f"-{plan.vlans}vlans" if plan.vlans else ""
+    carrier += "-sources" if plan.sources else "-patterns" if plan.patterns else ""
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}{carrier}"
     builder = Builder(board, plan, clock_hz, folder, lambda line: print(line, flush=True), ethernet)
     met = []
@@ -274,8 +291,6 @@ def _ethernet(given: argparse.Namespace, board: Board) -> Ethernet | None:
 
 def _with_vlans(plan: Plan, vlans: int, board: Board, ethernet: Ethernet | None) -> Plan:
     """Return the plan with so many VLANs for each interface."""
-    from dataclasses import replace
-
     if vlans and ethernet is None:
         raise BentpipeError(f"{board.name}: --vlans needs a board with Ethernet, built with an address: --ip ADDRESS")
     try:
@@ -405,7 +420,7 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
         metavar="BOARD",
         required=True,
         help=f"board:/dev/ttyUSB0{note} or board:udp:ADDRESS (the same over Ethernet), board:sim (its RTL, simulated),"
-        " board:model (in software)",
+        " board:model (in software). The last two can end with :patterns",
     )
     parser.add_argument(
         "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"

@@ -217,7 +217,7 @@ def target_option(parser: argparse.ArgumentParser) -> None:
         "--target",
         metavar="BOARD",
         help="a board that runs in lockstep: board:/dev/ttyUSB0, board:udp:ADDRESS, board:sim (its RTL, simulated),"
-        " board:model",
+        " board:model. With :patterns at the end, the last two make and check payload on the board",
     )
     parser.add_argument(
         "--alone",

@@ -51,7 +51,7 @@ def test_a_vlan_is_in_the_registers_of_its_interface() -> None:
 
 
 def test_what_a_board_cannot_do_is_named() -> None:
-    with pytest.raises(BoardError, match="has no VLANs, and so no pace of real time: build it with --vlans"):
+    with pytest.raises(BoardError, match="has no pace of real time: build it with --vlans or --sources"):
         FreeRunning(_board(replace(PLAN, vlans=0)))
     free = FreeRunning(_board(PLAN))
     for window, number in ((1, 0), (2, 2), (2, -1)):

@@ -43,6 +43,50 @@ def test_a_network_is_the_same_on_the_board(name: str) -> None:
         plain.close()
 
 
+@pytest.mark.parametrize("name", ["bit errors", "credits"])
+def test_only_heads_cross_a_board_with_patterns(name: str) -> None:
+    crossed = []
+    events: list[list[Any]] = []
+    for patterns in (False, True):
+
+        def attach(plan: Plan, patterns: bool = patterns) -> Board:
+            return _attach(replace(plan, patterns=patterns))
+
+        network = LockstepNetwork(attach, seed=3)
+        try:
+            events.append(play(network, NETWORKS[name](network), pdus=12))
+            verified = network.verify()
+            assert verified["pdus"] == verified["ended"] == len(events[-1]) > 12
+            crossed.append((network.board.client.octets_out, network.board.client.octets_in))
+        finally:
+            network.close()
+    assert events[0] == events[1]
+    assert all(with_patterns < without / 2 for without, with_patterns in zip(*crossed, strict=True))
+
+
+@pytest.mark.parametrize("size", range(1976, 2000, 4))
+def test_a_list_with_a_run_fits_a_frame(size: int) -> None:
+    """A board with short frames drops a frame that is a word too long."""
+    network = LockstepNetwork(lambda plan: _attach(replace(plan, frame_words=512)), seed=3)
+    try:
+        nic = network.add_nic("nic")
+        network.connect(nic, nic)
+        vc = network.add_vc([nic, nic], 0, 100)
+        for k in range(1, 4):
+            network.send(nic.index, vc, b"x" * size)
+            assert [event.length for event in network.run(k * 10**9)] == [size]
+            assert network.verify()["pdus"] == k
+    finally:
+        network.close()
+
+
+def test_a_board_with_patterns_says_so() -> None:
+    plan = Plan((Shape.of("nic", vcs=16),), (64,))
+    has = replace(plan, patterns=True)
+    assert Plan.from_json(has.to_json()) == has != plan
+    assert "patterns" not in plan.to_json()
+
+
 def test_the_board_has_all_settings_when_the_network_has_begun() -> None:
     network = LockstepNetwork(_attach, seed=3)
     try:
@@ -90,6 +134,23 @@ def _wrong_octet(board: ModelBoard) -> None:
     board._post = posted  # type: ignore[method-assign]
 
 
+def _wrong_count(board: ModelBoard) -> None:
+    """A checker that has withheld a cell more than it says."""
+    board.plan = replace(board.plan, patterns=True)
+    board._reset()
+    record = board._record
+
+    def recorded(event: Any) -> None:
+        record(event)
+        records = board._ports[event.nic].records
+        for k, word in enumerate(records):
+            if word >> 28 == 1 and word >> 12 & 0x7FF > 1:
+                records[k] = word - (1 << 12)
+                break
+
+    board._record = recorded  # type: ignore[method-assign]
+
+
 def _wrong_check(board: ModelBoard) -> None:
     read = board.read
     board.read = lambda addr: read(addr) ^ (addr == 0x301)  # type: ignore[method-assign]
@@ -100,6 +161,7 @@ def _wrong_check(board: ModelBoard) -> None:
     [
         (_late, "on the board"),
         (_wrong_octet, "on the board"),
+        (_wrong_count, "on the board"),
         (_wrong_check, "output .*: the signature of its cells"),
     ],
 )

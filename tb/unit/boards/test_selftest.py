@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from bentpipe.cli import main
 from bentpipe_boards.fpga.plans import PLANS
+from bentpipe_sim.board import model
 from bentpipe_sim.board.model import ModelBoard, ModelPipe
+from bentpipe_sim.board.payload import continuation, crossing_cells
 from bentpipe_sim.board.selftest import Check, SelfTest
 from bentpipe_sim.board.windows import BOARD_VCS, HOST_PORT, WINDOW_BITS, Plan
 from bentpipe_sim.build import Shape
@@ -181,6 +184,70 @@ def test_a_link_that_makes_no_errors_is_named() -> None:
     seed = 1 << WINDOW_BITS | 0x12
     found = _wrong(lambda pipe: _writes(pipe, lambda addr, value: None if addr & ~1 == seed else value))
     assert [each[:2] for each in found] == [("link in window 1", "bit errors")]
+
+
+# Generators and checkers of payload
+
+
+def _pattern_faults(
+    monkeypatch: pytest.MonkeyPatch, name: str, spoilt: Callable[..., Any]
+) -> list[tuple[str, str, str]]:
+    monkeypatch.setattr(model, name, spoilt)
+    checks = _checks(ModelPipe(replace(PLAN, patterns=True)))
+    return [(check.part, check.what, check.detail) for check in checks if check.passed is False]
+
+
+def test_a_good_board_with_patterns_passes() -> None:
+    checks = _checks(ModelPipe(replace(PLAN, patterns=True)))
+    assert [check for check in checks if not check.passed] == []
+    by_name = {(check.part, check.what): check.detail for check in checks if check.what.startswith("pattern")}
+    wrong = "16 PDUs; wrong octets were found in cells 5 of PDU 3, 9 of PDU 7, 13 of PDU 11, 17 of PDU 15"
+    rate = "16 PDUs, 336 cells, 100.0% of the line's rate"
+    for nic in ("nic in window 3", "nic in window 4"):
+        assert by_name.pop((nic, "pattern checker")) == wrong
+        assert by_name.pop((nic, "pattern generator")) == rate
+    assert by_name.pop(("link in window 1", "pattern")) == rate
+    assert "PDUs have errors" in by_name.pop(("link in window 1", "pattern with bit errors"))
+    assert not by_name
+
+
+def _generates_wrongly(octets: bytes, place: int, count: int) -> bytes:
+    """The generator's carry is missing behind the first octet."""
+    made = bytearray(continuation(octets, place, count))
+    made[1] = (made[1] - 1) & 0xFF
+    return bytes(made)
+
+
+def _keeps_all(octets: bytes) -> list[tuple[int, int, bytes]]:
+    return [(0, 0, octets[at : at + 48]) for at in range(0, len(octets), 48)]
+
+
+def _misses_a_cell(octets: bytes) -> list[tuple[int, int, bytes]]:
+    """The checker withholds the first wrong cell of those that stand alone."""
+    found = crossing_cells(octets)
+    if len(found) < 4 or not found[2][0]:
+        return found
+    (count, place, _), (more, last_place, last) = found[2:4]
+    return [*found[:2], (count + 1 + more, place or last_place, last), *found[4:]]
+
+
+def test_a_generator_with_a_fault_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _pattern_faults(monkeypatch, "continuation", _generates_wrongly)
+    assert found[0][:2] == ("nic in window 3", "pattern generator")
+    assert "on the board, and" in found[0][2]
+
+
+def test_a_checker_that_withholds_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _pattern_faults(monkeypatch, "crossing_cells", _keeps_all)
+    assert found[0] == (
+        "nic in window 3", "pattern checker", "PDU 0: cell 2 continues the pattern, and was kept"
+    )  # fmt: skip
+
+
+def test_a_checker_that_misses_a_wrong_octet_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _pattern_faults(monkeypatch, "crossing_cells", _misses_a_cell)
+    assert found[0][:2] == ("nic in window 3", "pattern checker")
+    assert "on the board, and" in found[0][2]
 
 
 # The command
