@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.ddr3 import litedram, memory_hz, start_hz
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
@@ -33,7 +34,7 @@ from bentpipe_sim.tools import alone, digest, uncollected
 __all__ = ["Builder"]
 
 _READ: Final = "read_rtlil top.il\n"
-_READ_ETHERNET: Final = "read_verilog ethernet.v\n"
+_READ_CORE: Final = "read_verilog {}\n"
 _MAP: Final = "synth_ecp5 -top top -json top.json\n"
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
@@ -156,10 +157,11 @@ class Builder:
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
-        core, script = self._ethernet(), _READ + (_READ_ETHERNET if self.ethernet else "") + _MAP
+        cores = self._cores()
+        script = _READ + "".join(_READ_CORE.format(name) for name in cores) + _MAP
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
-        mapped = digest(rtlil, *([core] if core else []), script, *(versions[name] for name in PACKAGES[:2]))
+        mapped = digest(rtlil, *cores.values(), script, *(versions[name] for name in PACKAGES[:2]))
         known = self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
@@ -179,12 +181,15 @@ class Builder:
             files = self.board.platform().prepare(top, "top", emit_src=False).files
         return _text(files["top.il"]), _text(files["top.lpf"])
 
-    def _ethernet(self) -> str:
-        """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
-        if self.ethernet is None or self.board.rgmii is None:
-            return ""
-        vlans = bool(self.plan.vlans)
-        return liteeth(self.ethernet, self.board.rgmii, self._ethernet_hz, self.folder, vlans=vlans)
+    def _cores(self) -> dict[str, str]:
+        """Return the cores of Ethernet and DDR3 as Verilog by their files, which are also in the folder."""
+        found = {}
+        if self.ethernet is not None and self.board.rgmii is not None:
+            vlans = bool(self.plan.vlans)
+            found["ethernet.v"] = liteeth(self.ethernet, self.board.rgmii, self._ethernet_hz, self.folder, vlans=vlans)
+        if self.plan.ddr3:
+            found["ddr3.v"] = litedram(self._memory_hz, self.folder)
+        return found
 
     @property
     def _ethernet_hz(self) -> int:
@@ -192,6 +197,11 @@ class Builder:
         if self.ethernet is None:
             return 0
         return core_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz)
+
+    @property
+    def _memory_hz(self) -> int:
+        """The clock of LiteDRAM's core; 0 without DDR3."""
+        return memory_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz) if self.plan.ddr3 else 0
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from bentpipe_hdl.registers import Registers
 from bentpipe_sim.board.client import Client, Items
+from bentpipe_sim.board.ddr3 import Ddr3, Levelled
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.windows import (
     CELL,
@@ -105,6 +106,8 @@ class Board:
         What it says that it is.
     next_tick : int
         The first one that has not passed.
+    memory : list of Levelled
+        Settings of the DDR3 memory's PHY; nothing: there is none, or it was left as it is.
 
     Raises
     ------
@@ -117,6 +120,7 @@ class Board:
         self._items = Items()
         self._most = _FIRST
         self.next_tick = 0
+        self.memory: list[Levelled] = []
         self.plan = self._identify()
         self._most = self.plan.frame_words
         self.csr = Registers(Window(self, 0), board_registers(self.plan))
@@ -138,8 +142,34 @@ class Board:
         self.csr.reset = 1
         for _ in range(_SETTLES):
             if self.csr.state.idle:
-                return
-        raise BoardError("the board's nodes are not ready: is its clock there?")
+                break
+        else:
+            raise BoardError("the board's nodes are not ready: is its clock there?")
+        if self.plan.ddr3:
+            self.memory = self._start_memory()
+
+    def _start_memory(self) -> list[Levelled]:
+        """Start the DDR3 memory; return the settings of its PHY."""
+        for _ in range(_SETTLES):
+            if self.csr.memory_state.ready:
+                break
+        else:
+            raise BoardError("the DDR3 memory's clock is not there")
+        found = Ddr3(self).start()
+        if self.csr.memory_state.lost:
+            raise BoardError("the board has lost accesses to the controller of its DDR3 memory")
+        return found
+
+    def write_memory(self, kind: str, words: Sequence[int]) -> None:
+        """Write words to a register of the way to the memory's controller, and to those behind it."""
+        self.write(self.csr.map[kind].addr, words)
+
+    def take_memory(self, most: int) -> list[int]:
+        """Return values that the memory's controller has given, up to so many."""
+        self._flush()
+        for _ in range(most):
+            self._items.take(self.csr.map["memory_level"].addr, 1)
+        return [word for answer in self._do() for word in answer]
 
     def _identify(self) -> Plan:
         any_plan = Plan((), ())

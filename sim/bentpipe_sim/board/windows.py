@@ -16,7 +16,7 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
+    "BOARD_VCS", "CELL", "DDR3_CELLS", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE", "RECORD_WORDS",
     "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
     "host_port_registers", "ports_of",
 ]  # fmt: skip
@@ -31,6 +31,9 @@ block memories more, and networks were not routable."""
 
 SDRAM_CELLS: Final = 1 << 19
 """Cells for which the SDRAM of a board has room, in records of 64 octets: a chip of 256 Mbit."""
+
+DDR3_CELLS: Final = 1 << 23
+"""The same for a DDR3 memory of 4 Gbit."""
 
 MOST_VLANS: Final = 16
 """VLANs of an interface, at most: each one has buffers of its own."""
@@ -82,7 +85,9 @@ class Plan:
     frame_words : int
         Words of the longest frame.
     sdram : tuple of int
-        Ports, counted as for `wires`, whose wire is in the board's SDRAM.
+        Ports, counted as for `wires`, whose wire is in the board's SDRAM, or in its DDR3 memory.
+    ddr3 : bool
+        The memory of these wires is DDR3, which software starts.
     vlans : int
         VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
     gateware : str
@@ -97,6 +102,7 @@ class Plan:
     frame_words: int = 512
     sdram: tuple[int, ...] = ()
     vlans: int = 0
+    ddr3: bool = False
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -107,8 +113,11 @@ class Plan:
         for face in self.sdram:
             if not 0 <= face < self.faces or self.sdram.count(face) > 1:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
-        if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
-            raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
+        if self.ddr3 and not self.sdram:
+            raise ValueError("a plan with DDR3 has a wire in it")
+        kind, room = ("a DDR3 memory", DDR3_CELLS) if self.ddr3 else ("an SDRAM", SDRAM_CELLS)
+        if len(self.sdram) * self.sdram_cells > room:
+            raise ValueError(f"{kind} holds {room} cells, not {len(self.sdram)} x {self.sdram_cells}")
         if not 0 <= self.vlans <= MOST_VLANS:
             raise ValueError(f"vlans must be 0 to {MOST_VLANS}, not {self.vlans}")
 
@@ -127,7 +136,7 @@ class Plan:
 
     @property
     def sdram_cells(self) -> int:
-        """Cells of each wire for which the SDRAM has room."""
+        """Cells of each wire for which the SDRAM or the DDR3 memory has room."""
         return max((self.wires[face] for face in self.sdram), default=0)
 
     @property
@@ -143,6 +152,8 @@ class Plan:
             rest["sdram"] = self.sdram
         if self.vlans:
             rest["vlans"] = self.vlans
+        if self.ddr3:
+            rest["ddr3"] = True
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -192,6 +203,7 @@ def board_registers(plan: Plan) -> RegisterMap:
         *(_PACE if plan.vlans else ()),
         *_paths(max(1, faces)),
         *(_FRAMES if plan.vlans else ()),
+        *(_DDR3 if plan.ddr3 else ()),
         description,
     )
     return RegisterMap("board", "BPBD", 3, {"faces": faces, "description": words}, registers)
@@ -261,6 +273,43 @@ _PACE: Final = (
 _FRAMES: Final = tuple(
     Register(name, 0x0010 + k, f"{text}; wraps", "ro", reset=None, unit="frames")
     for k, (name, text) in enumerate(FRAME_COUNTERS.items())
+)
+
+_DDR3: Final = (
+    Register(
+        "memory_level", 0x0020, "values read from the memory's controller that wait, 0 or 1", "ro", width=1, reset=None
+    ),
+    Register("memory_value", 0x0021, "next of these values; each read removes it", "ro", reset=None),
+    Register("memory_address", 0x0022, "register of the memory's controller that is written next", width=14),
+    Register("memory_write", 0x0023, "value for this register", "wo", on_write="writes it"),
+    Register(
+        "memory_read",
+        0x0024,
+        "register of the memory's controller that is read",
+        "wo",
+        width=14,
+        on_write="reads it; the value waits in `memory_value`",
+    ),
+    Register(
+        "memory_wait",
+        0x0025,
+        "clocks of the memory",
+        "wo",
+        on_write="the next access waits for so many clocks",
+        unit="clocks",
+    ),
+    Register(
+        "memory_state",
+        0x0026,
+        "state of the way to the memory",
+        "ro",
+        width=2,
+        reset=None,
+        fields=(
+            Field("ready", 0, text="the memory's clock is there"),
+            Field("lost", 1, text="an access found no room since power-up; 17 may wait"),
+        ),
+    ),
 )
 
 
