@@ -24,6 +24,8 @@ ADDR_BITS: Final = 25
 """Bits of an address of the native port: 512 MB."""
 CSR_BITS: Final = 14
 """Bits of an address of LiteDRAM's registers."""
+_PATIENCE_BITS: Final = 10
+"""Clocks for which a mark is waited for: 2 to the power of this."""
 _WORDS: Final = DATA_BITS // 32
 _BURSTS: Final = RECORD_WORDS // _WORDS
 PLACE_BITS: Final = ADDR_BITS - (_BURSTS - 1).bit_length()
@@ -38,7 +40,7 @@ class Request(enum.Enum, shape=2):
     WRITE = 1
     """16 words follow."""
     MARK = 2
-    """The answer is one word, behind the answers of all requests before."""
+    """The answer is one word, behind the answers of all requests before. Its lower bits are those of the request."""
 
 
 class Ask(enum.Enum, shape=2):
@@ -144,7 +146,7 @@ class Ddr3Fifos(wiring.Component):
     requests.
 
     After a reset the memory may still answer earlier requests. So the FIFOs send a mark first, and ignore all answers
-    before that of the mark.
+    before that of the mark. A mark is lost if the memory is in reset, so it is sent again, with another number.
 
     Parameters
     ----------
@@ -223,6 +225,7 @@ class Ddr3Fifos(wiring.Component):
         request, answer = self.request, self.answer
         step, come = Signal(range(RECORD_WORDS)), Signal(range(RECORD_WORDS))
         copies, copied, takes, goes = Signal(), Signal(), Signal(), Signal()
+        mark, waited = Signal(8, reset_less=True), Signal(_PATIENCE_BITS)
         word = Array(end.inbox.get_word for end in ends)[job]
         write_place = Array(Cat(end.write, k) for k, end in enumerate(ends))[job]
         read_place = Array(Cat(end.read, k) for k, end in enumerate(ends))[job]
@@ -242,12 +245,18 @@ class Ddr3Fifos(wiring.Component):
                 m.d.sync += is_reading.eq(0)
         with m.FSM():
             with m.State("MARK"):
-                m.d.comb += [request.valid.eq(1), request.flag.eq(1), request.word.eq(_first(Request.MARK, 0))]
+                m.d.comb += [request.valid.eq(1), request.flag.eq(1), request.word.eq(_first(Request.MARK, mark))]
+                m.d.sync += waited.eq(0)
                 with m.If(request.ready):
                     m.next = "MARKED"
-            with m.State("MARKED"), m.If(answer.valid & answer.flag):
-                m.d.sync += self.ready.eq(1)
-                m.next = "IDLE"
+            with m.State("MARKED"):
+                m.d.sync += waited.eq(waited + 1)
+                with m.If(answer.valid & answer.flag & (answer.word[: len(mark)] == mark)):
+                    m.d.sync += [self.ready.eq(1), mark.eq(mark + 1)]
+                    m.next = "IDLE"
+                with m.Elif(waited.all()):
+                    m.d.sync += mark.eq(mark + 1)
+                    m.next = "MARK"
             with m.State("IDLE"):
                 m.d.sync += [job.eq(chosen.fifo), step.eq(0)]
                 with m.Switch(chosen.kind):
@@ -369,7 +378,7 @@ class Ddr3Port(wiring.Component):
         """Answer reads and marks; return whether all has been answered, and a strobe that asks for a mark."""
         request, answer, native = self.request, self.answer, self.native
         left, came, lane = Signal(range(RECORD_WORDS + 1)), Signal(range(2 * _BURSTS)), Signal(range(_WORDS))
-        given, marks, is_mark = Signal(range(2 * _BURSTS)), Signal(), Signal()
+        given, marks, is_mark, mark = Signal(range(2 * _BURSTS)), Signal(), Signal(), Signal(8)
         m.submodules.bursts = bursts = memory.Memory(shape=DATA_BITS, depth=_BURSTS, init=[])
         put, get = bursts.write_port(), bursts.read_port(domain="comb")
         m.d.comb += [
@@ -379,12 +388,12 @@ class Ddr3Port(wiring.Component):
             get.addr.eq(given),
             answer.valid.eq(is_mark | (came != given)),
             answer.flag.eq(is_mark),
-            answer.word.eq(get.data.word_select(lane, 32)),
+            answer.word.eq(Mux(is_mark, mark, get.data.word_select(lane, 32))),
         ]
         with m.If(native.rdata_valid):
             m.d.sync += came.eq(came + 1)
         with m.If(marks):
-            m.d.sync += is_mark.eq(1)
+            m.d.sync += [is_mark.eq(1), mark.eq(request.word)]
         with m.If(request.valid & request.ready & request.flag & (request.word[30:] == Request.READ)):
             m.d.sync += left.eq(RECORD_WORDS)
         with m.If(answer.valid & answer.ready):

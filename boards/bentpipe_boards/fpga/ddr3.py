@@ -7,6 +7,7 @@ The core has a clock of its own, :data:`DOMAIN`, which its PHY makes of a clock 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,6 +88,8 @@ class Ddr3Memory(wiring.Component):
     ----------
     platform, resource
         A platform and the name of its memory, whose pins the core has. None: the core has LiteDRAM's model.
+    others : mapping of str to Value, optional
+        Further ports of the core, as for an Instance.
 
     Members
     -------
@@ -96,8 +99,8 @@ class Ddr3Memory(wiring.Component):
         Twice the core's clock, or that of the model; the clock that starts the PHY; the reset of both.
     """
 
-    def __init__(self, platform: Any = None, resource: str = ""):
-        self._platform, self._resource = platform, resource
+    def __init__(self, platform: Any = None, resource: str = "", others: Mapping[str, Any] | None = None):
+        self._platform, self._resource, self._others = platform, resource, others or {}
         super().__init__({"streams": In(Ddr3Signature()), "fast_clk": In(1), "start_clk": In(1), "rst": In(1)})
 
     def elaborate(self, platform):
@@ -120,7 +123,7 @@ class Ddr3Memory(wiring.Component):
             ports[f"{way}_native_{name}"] = getattr(port.native, name)
         if self._platform is not None:
             ports |= {"i_init_clk": self.start_clk, **self._pins(m)}
-        m.submodules.core = Instance("bentpipe_ddr3", **ports)
+        m.submodules.core = Instance("bentpipe_ddr3", **ports, **self._others)
         return m
 
     def _pins(self, m):
