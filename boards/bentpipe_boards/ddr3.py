@@ -28,6 +28,8 @@ _PATIENCE_BITS: Final = 10
 """Clocks for which a mark is waited for: 2 to the power of this."""
 _WORDS: Final = DATA_BITS // 32
 _BURSTS: Final = RECORD_WORDS // _WORDS
+_WAITING: Final = 2 * _BURSTS
+"""Bursts that are written and wait for LiteDRAM."""
 PLACE_BITS: Final = ADDR_BITS - (_BURSTS - 1).bit_length()
 """Width of a record's place: 512 MB hold 2**23 records."""
 
@@ -309,9 +311,9 @@ def _first(kind, place):
 class Ddr3Port(wiring.Component):
     """Requests for records, and accesses to registers, at the ports of LiteDRAM: all in its clock domain.
 
-    A record is four bursts. Those of a write are given one after the other, each when the one before was taken; a read
-    gives its four commands, and the words are answered as they come. There is one read at a time. A request whose
-    words are not all there when another one begins is ended: its core was reset meanwhile.
+    A record is four bursts. Each one of a write has its command when its words are there. A read gives its four
+    commands, and the words are answered as they come. There is one read at a time, and writes beside it. A request
+    whose words are not all there when another one begins is ended: its core was reset meanwhile.
 
     Members
     -------
@@ -334,45 +336,65 @@ class Ddr3Port(wiring.Component):
 
     def _records(self, m):
         request, native = self.request, self.native
-        place, burst, lane = Signal(PLACE_BITS), Signal(range(_BURSTS)), Signal(range(_WORDS))
-        came, waits = Signal(DATA_BITS), Signal()  # a burst's words; LiteDRAM has not taken the last burst yet
+        place, burst, word = Signal(PLACE_BITS), Signal(range(_BURSTS)), Signal(range(RECORD_WORDS))
+        puts, reads, kind = Signal(), Signal(), request.word[30:]
         idle, marks = self._answers(m)
-        with m.If(native.wdata_ready):
-            m.d.sync += waits.eq(0)
-        m.d.comb += native.cmd_addr.eq(Cat(burst, place))
+        room, waits = self._bursts(m, puts, word)
+        m.d.comb += [
+            native.cmd_addr.eq(Cat(burst, place)),
+            native.cmd_we.eq(~reads),
+            native.cmd_valid.eq(reads | waits),
+        ]
+        with m.If(native.cmd_valid & native.cmd_ready):
+            m.d.sync += burst.eq(burst + 1)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [place.eq(request.word), burst.eq(0), lane.eq(0)]
+                m.d.sync += word.eq(0)
                 with m.If(request.valid & ~request.flag):
                     m.d.comb += request.ready.eq(1)
-                with m.Elif(request.valid & idle):  # a read before has been answered
-                    m.d.comb += [request.ready.eq(1), marks.eq(request.word[30:] == Request.MARK)]
-                    with m.Switch(request.word[30:]):
+                with m.Elif(request.valid & ~waits & (idle | (kind == Request.WRITE))):
+                    m.d.comb += [request.ready.eq(1), marks.eq(kind == Request.MARK)]
+                    m.d.sync += [place.eq(request.word), burst.eq(0)]
+                    with m.Switch(kind):
                         with m.Case(Request.READ):
                             m.next = "READ"
                         with m.Case(Request.WRITE):
                             m.next = "WORDS"
             with m.State("READ"):
-                m.d.comb += native.cmd_valid.eq(1)
-                with m.If(native.cmd_ready):
-                    m.d.sync += burst.eq(burst + 1)
-                    with m.If(burst == _BURSTS - 1):
-                        m.next = "IDLE"
+                m.d.comb += reads.eq(1)
+                with m.If(native.cmd_ready & (burst == _BURSTS - 1)):
+                    m.next = "IDLE"
             with m.State("WORDS"), m.If(request.valid):
                 with m.If(request.flag):
                     m.next = "IDLE"
-                with m.Else():
-                    m.d.comb += request.ready.eq(1)
-                    m.d.sync += [came.eq(Cat(came[32:], request.word)), lane.eq(lane + 1)]
-                    with m.If(lane == _WORDS - 1):
-                        m.next = "WRITE"
-            with m.State("WRITE"):
-                m.d.comb += [native.cmd_valid.eq(~waits), native.cmd_we.eq(1)]
-                with m.If(native.cmd_ready & ~waits):
-                    m.d.sync += [native.wdata_data.eq(came), waits.eq(1), burst.eq(burst + 1)]
-                    m.next = "WORDS"
-                    with m.If(burst == _BURSTS - 1):
+                with m.Elif(room):
+                    m.d.comb += [request.ready.eq(1), puts.eq(1)]
+                    m.d.sync += word.eq(word + 1)
+                    with m.If(word == RECORD_WORDS - 1):
                         m.next = "IDLE"
+
+    def _bursts(self, m, puts, word):
+        """Keep the bursts that are written until LiteDRAM takes them. Return whether there is room for a word, and
+        whether there is a burst without its command. ``word`` is the number of the word that comes with ``puts``."""
+        request, native = self.request, self.native
+        filled, given, taken = (Signal(range(2 * _WAITING), name=name) for name in ("filled", "given", "taken"))
+        m.submodules.writes = writes = memory.Memory(shape=DATA_BITS, depth=_WAITING, init=[])
+        put, get = writes.write_port(granularity=32), writes.read_port(domain="comb")
+        lane = word[: (_WORDS - 1).bit_length()]
+        m.d.comb += [
+            put.addr.eq(filled),
+            put.data.eq(request.word.replicate(_WORDS)),
+            put.en.eq(Mux(puts, 1 << lane, 0)),
+            get.addr.eq(taken),
+            native.wdata_data.eq(get.data),
+        ]
+        with m.If(puts & lane.all()):
+            m.d.sync += filled.eq(filled + 1)
+        with m.If(native.cmd_valid & native.cmd_ready & native.cmd_we):
+            m.d.sync += given.eq(given + 1)
+        with m.If(native.wdata_ready):
+            m.d.sync += taken.eq(taken + 1)
+        return (filled - taken)[: len(filled)] != _WAITING, filled != given
 
     def _answers(self, m):
         """Answer reads and marks; return whether all has been answered, and a strobe that asks for a mark."""

@@ -57,6 +57,8 @@ _ROUTE_LPF: Final = "route.lpf"
 _WANTED: Final = re.compile(r"Max frequency for clock\s+'(\S+)': [\d.]+ MHz \((?:PASS|FAIL) at ([\d.]+) MHz\)")
 _SAME_MHZ: Final = 0.05
 """Two wanted clocks that differ by less are the same: nextpnr has whole picoseconds, and prints two decimals."""
+_MEMORY: Final = "ddr3"
+"""Part of the names of a DDR3 memory's clocks."""
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -133,7 +135,7 @@ class Builder:
         (folder / _PLACED).unlink()
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
-        clock_mhz, ethernet_mhz = self.clock_hz / 1e6, self._ethernet_hz / 1e6
+        clock_mhz, ethernet_mhz, memory_mhz = (hz / 1e6 for hz in (self.clock_hz, self._ethernet_hz, self._memory_hz))
         clock, achieved = _achieved(report, clock_mhz)
         Manifest(
             board=self.board.name,
@@ -151,6 +153,10 @@ class Builder:
             line_mhz=_achieved(report, LINE_MHZ)[1] if self.ethernet else None,
             ethernet_clock_mhz=round(ethernet_mhz, 2) if self.ethernet else None,
             ethernet_mhz=_achieved(report, ethernet_mhz)[1] if self.ethernet else None,
+            memory_clock_mhz=round(memory_mhz, 2) if self.plan.ddr3 else None,
+            memory_mhz=_achieved(report, memory_mhz, of_memory=True)[1] if self.plan.ddr3 else None,
+            start_clock_mhz=round(self._start_hz / 1e6, 2) if self.plan.ddr3 else None,
+            start_mhz=_achieved(report, self._start_hz / 1e6, of_memory=True)[1] if self.plan.ddr3 else None,
             crossing_ns=_crossing(report),
         ).write(manifest_of(bitstream))
         return bitstream
@@ -202,6 +208,11 @@ class Builder:
     def _memory_hz(self) -> int:
         """The clock of LiteDRAM's core; 0 without DDR3."""
         return memory_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz) if self.plan.ddr3 else 0
+
+    @property
+    def _start_hz(self) -> int:
+        """The clock that starts the PHY of a DDR3 memory; 0 without DDR3."""
+        return start_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz) if self.plan.ddr3 else 0
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""
@@ -316,8 +327,9 @@ def _text(content: str | bytes) -> str:
     return content.decode() if isinstance(content, bytes) else content
 
 
-def _achieved(report: dict[str, Any], wanted_mhz: float) -> tuple[str, float]:
+def _achieved(report: dict[str, Any], wanted_mhz: float, *, of_memory: bool = False) -> tuple[str, float]:
     """Return the net with the slowest clock of those that should have this frequency, and its highest clock in MHz.
+    Clocks of a DDR3 memory, whose core may have the frequency of the board's, count alone.
 
     Raises
     ------
@@ -327,7 +339,7 @@ def _achieved(report: dict[str, Any], wanted_mhz: float) -> tuple[str, float]:
     found = {
         name: each["achieved"]
         for name, each in report["fmax"].items()
-        if abs(each["constraint"] - wanted_mhz) < _SAME_MHZ
+        if abs(each["constraint"] - wanted_mhz) < _SAME_MHZ and (_MEMORY in name) == of_memory
     }
     if not found:
         raise FpgaError(f"nextpnr reports no clock of {wanted_mhz:g} MHz, so its timing is unknown")

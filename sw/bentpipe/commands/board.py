@@ -291,6 +291,9 @@ def _clock(manifest: Manifest) -> str:
         achieved += f"; LiteEth: {manifest.ethernet_mhz:g} of {manifest.ethernet_clock_mhz:g} MHz"
     if manifest.line_mhz is not None:
         achieved += f"; Ethernet line: {manifest.line_mhz:g} of 125 MHz"
+    if manifest.memory_mhz is not None:
+        achieved += f"; LiteDRAM: {manifest.memory_mhz:g} of {manifest.memory_clock_mhz:g} MHz"
+        achieved += f"; start of the DDR3 memory: {manifest.start_mhz:g} of {manifest.start_clock_mhz:g} MHz"
     if manifest.crossing_ns:
         slowest, limit = manifest.crossing_ns
         achieved += f"; between clocks: {slowest:g} of {limit:g} ns"
