@@ -99,6 +99,8 @@ class Board:
     client : Client
     resets : bool
         False: leave it as it is, to read registers.
+    starts_memory : bool
+        A DDR3 memory is started, unless an earlier session has done so.
 
     Members
     -------
@@ -107,7 +109,7 @@ class Board:
     next_tick : int
         The first one that has not passed.
     memory : list of Levelled
-        Settings of the DDR3 memory's PHY; nothing: there is none, or it was left as it is.
+        Settings of the DDR3 memory's PHY, if this session has started it.
 
     Raises
     ------
@@ -115,7 +117,7 @@ class Board:
         There is no bentpipe behind the line, or another version.
     """
 
-    def __init__(self, client: Client, *, resets: bool = True) -> None:
+    def __init__(self, client: Client, *, resets: bool = True, starts_memory: bool = True) -> None:
         self.client = client
         self._items = Items()
         self._most = _FIRST
@@ -131,9 +133,9 @@ class Board:
             if shape.kind == "nic"
         }
         if resets:
-            self._reset()
+            self._reset(starts_memory)
 
-    def _reset(self) -> None:
+    def _reset(self, starts_memory: bool) -> None:
         for name in ("patch", "wire"):  # no reset clears these
             self.write(self.csr.map[name].addr, [0] * self.plan.faces)
         if self.plan.vlans:
@@ -145,20 +147,29 @@ class Board:
                 break
         else:
             raise BoardError("the board's nodes are not ready: is its clock there?")
-        if self.plan.ddr3:
-            self.memory = self._start_memory()
+        if self.plan.ddr3 and starts_memory:
+            memory = self.open_memory()
+            if not memory.is_started():
+                self.memory = memory.start()
+            self.check_memory()
 
-    def _start_memory(self) -> list[Levelled]:
-        """Start the DDR3 memory; return the settings of its PHY."""
+    def open_memory(self) -> Ddr3:
+        """Return the way to the DDR3 memory's controller, as soon as it has a clock.
+
+        Raises
+        ------
+        BoardError
+            It has none.
+        """
         for _ in range(_SETTLES):
             if self.csr.memory_state.ready:
-                break
-        else:
-            raise BoardError("the DDR3 memory's clock is not there")
-        found = Ddr3(self).start()
+                return Ddr3(self)
+        raise BoardError("the DDR3 memory's clock is not there")
+
+    def check_memory(self) -> None:
+        """Raise BoardError if the board has lost an access to the controller of its DDR3 memory."""
         if self.csr.memory_state.lost:
             raise BoardError("the board has lost accesses to the controller of its DDR3 memory")
-        return found
 
     def write_memory(self, kind: str, words: Sequence[int]) -> None:
         """Write words to a register of the way to the memory's controller, and to those behind it."""

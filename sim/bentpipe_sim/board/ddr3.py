@@ -192,6 +192,11 @@ class Ddr3:
         self.write(f"pi{phase}_command", command)
         self.write(f"pi{phase}_command_issue", 1)
 
+    def is_started(self) -> bool:
+        """Return whether the controller has the chip, which it gets at the end of a start."""
+        (control,) = self.read("control")
+        return bool(control & SEL)
+
     def start(self) -> list[Levelled]:
         """Start the chip and level its reads; return the setting of each byte.
 
@@ -275,21 +280,9 @@ class Ddr3:
         right = [True] * BYTES
         for seed in _SEEDS:
             words = _pattern(seed)
-            self._command(0, _ACTIVATE)
-            self.wait(_TIMES.command)
-            for phase in range(2):
-                self.write(f"pi{phase}_wrdata1", words[phase] >> 32)
-                self.write(f"pi{phase}_wrdata0", words[phase] & 0xFFFFFFFF)
-            self._command(_WRITE_PHASE, _WRITE)
-            self.wait(_TIMES.command)
-            self.write("burstdet_clr", 1)
-            self._command(_READ_PHASE, _READ)
-            self.wait(_TIMES.command)
-            self._command(0, _PRECHARGE, _ALL)
-            self.wait(_TIMES.command)
-            names = [f"pi{phase}_rddata{half}" for phase in range(2) for half in (1, 0)]
-            seen, *halves = self.read("burstdet_seen", *names)
-            read = [halves[2 * phase] << 32 | halves[2 * phase + 1] for phase in range(2)]
+            self._write_burst(_Place(), words)
+            read = self._read_burst(_Place())
+            (seen,) = self.read("burstdet_seen")
             for byte in range(BYTES):
                 lines = sum(0xFF << 8 * byte + 16 * beat for beat in range(4))
                 same = all((wrote ^ came) & lines == 0 for wrote, came in zip(words, read, strict=True))
@@ -297,6 +290,95 @@ class Ddr3:
             if not any(right):
                 break
         return right
+
+    def _write_burst(self, place: _Place, words: tuple[int, int]) -> None:
+        """Write a burst, and close its row."""
+        self._open(place)
+        for phase in range(2):
+            self.write(f"pi{phase}_wrdata1", words[phase] >> 32)
+            self.write(f"pi{phase}_wrdata0", words[phase] & 0xFFFFFFFF)
+        self._command(_WRITE_PHASE, _WRITE, place.column, place.bank)
+        self._close()
+
+    def _read_burst(self, place: _Place) -> tuple[int, int]:
+        """Read a burst, and close its row."""
+        self._open(place)
+        self.write("burstdet_clr", 1)
+        self._command(_READ_PHASE, _READ, place.column, place.bank)
+        self._close()
+        first, second, third, fourth = self.read(*(f"pi{phase}_rddata{half}" for phase in range(2) for half in (1, 0)))
+        return first << 32 | second, third << 32 | fourth
+
+    def _open(self, place: _Place) -> None:
+        self._command(0, _ACTIVATE, place.row, place.bank)
+        self.wait(_TIMES.command)
+
+    def _close(self) -> None:
+        self.wait(_TIMES.command)
+        self._command(0, _PRECHARGE, _ALL)
+        self.wait(_TIMES.command)
+
+    # Check
+
+    def check(self, rows: int) -> str:
+        """Test data lines and address lines of a chip that was started; return what was tested.
+
+        For each address line a burst is written at 0, another one where this line alone is high, and both are read. It
+        takes far less time than the chip keeps its data without a refresh.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each bank, a power of two. Lines that are high beyond them are not tested.
+
+        Raises
+        ------
+        BoardError
+            A line is stuck.
+        """
+        self.write("control", CKE | ODT | RESET_N)
+        self._close()
+        places = [
+            *((f"bank {k}", _Place(bank=1 << k)) for k in range(3)),
+            *((f"row {k}", _Place(row=1 << k)) for k in range((rows - 1).bit_length())),
+            *((f"column {k}", _Place(column=1 << k)) for k in range(3, 10)),
+        ]
+        one, other = _pattern(11), _pattern(12)
+        try:
+            for words in (one, other, *(tuple(~word & (1 << 64) - 1 for word in each) for each in (one, other))):
+                self._write_burst(_Place(), (words[0], words[1]))
+                self._compare(_Place(), (words[0], words[1]), "")
+            for name, place in places:
+                self._write_burst(_Place(), one)
+                self._write_burst(place, other)
+                self._compare(_Place(), one, name)
+                self._compare(place, other, name)
+        finally:
+            self.write("control", SEL | CKE | ODT | RESET_N)
+            self._settle()
+        return f"{8 * BYTES} data lines, {len(places)} bits of addresses"
+
+    def _compare(self, place: _Place, words: tuple[int, int], name: str) -> None:
+        """Compare a burst; ``name`` is the bit of the address that is tested, if one is."""
+        read = self._read_burst(place)
+        wrong = 0
+        for wrote, came in zip(words, read, strict=True):
+            for beat in range(4):
+                wrong |= (wrote ^ came) >> 16 * beat & 0xFFFF
+        if wrong and name:
+            raise BoardError(f"{name} of the DDR3 memory's address has no effect")
+        if wrong:
+            lines = ", ".join(str(k) for k in range(16) if wrong >> k & 1)
+            raise BoardError(f"data lines {lines} of the DDR3 memory are read wrongly")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A burst in the chip."""
+
+    bank: int = 0
+    row: int = 0
+    column: int = 0
 
 
 def _pattern(seed: int) -> tuple[int, int]:
