@@ -84,9 +84,7 @@ class AskSignature(wiring.Signature):
     """
 
     def __init__(self):
-        super().__init__(
-            {"valid": Out(1), "ready": In(1), "kind": Out(Ask), "addr": Out(CSR_BITS), "word": Out(32)}
-        )
+        super().__init__({"valid": Out(1), "ready": In(1), "kind": Out(Ask), "addr": Out(CSR_BITS), "word": Out(32)})
 
 
 STREAMS: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -63,7 +64,7 @@ class NativeMemory(wiring.Component):
         writes, reads = Signal(WRITE_LATENCY), Signal(READ_LATENCY)
         where = [Signal(bits, name=f"where{k}") for k in range(WRITE_LATENCY)]
         m.d.sync += [writes.eq(Cat(goes & we, writes)), reads.eq(Cat(goes & ~we, reads)), where[0].eq(addr)]
-        m.d.sync += [later.eq(one) for one, later in zip(where, where[1:], strict=False)]
+        m.d.sync += [later.eq(one) for one, later in pairwise(where)]
         m.submodules.words = words = memory.Memory(shape=DATA_BITS, depth=self._words, init=[])
         put, get = words.write_port(), words.read_port(domain="sync")
         m.d.comb += [

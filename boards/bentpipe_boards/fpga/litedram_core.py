@@ -89,9 +89,7 @@ class _Clocks(LiteXModule):
         rst = platform.request("rst")
         self.comb += self.cd_init.clk.eq(platform.request("init_clk"))
         self.specials += [
-            Instance(
-                "ECLKSYNCB", i_ECLKI=platform.request("fast_clk"), i_STOP=self.stop, o_ECLKO=self.cd_sys2x.clk
-            ),
+            Instance("ECLKSYNCB", i_ECLKI=platform.request("fast_clk"), i_STOP=self.stop, o_ECLKO=self.cd_sys2x.clk),
             Instance(
                 "CLKDIVF", p_DIV="2.0", i_ALIGNWD=0, i_CLKI=self.cd_sys2x.clk, i_RST=self.reset, o_CDIVX=self.cd_sys.clk
             ),

@@ -20,7 +20,7 @@ from bentpipe_boards.fpga.ddr3 import Ddr3Memory, fast_by, start_by
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import DOMAIN, UdpCore, core_by, core_hz, join_core, join_pins
 from bentpipe_boards.fpga.pll import Pll, dividers
-from bentpipe_boards.sdram import SdramSignature, SdramTimes
+from bentpipe_boards.sdram import SdramTimes
 from bentpipe_boards.top import OctetTop
 from bentpipe_boards.uart import Uart
 from bentpipe_sim.board.pipe import BAUD

@@ -34,7 +34,7 @@ REGISTERS: Final = {
         for k, name in enumerate(_PHASE)
     },
 }
-"""Addresses of LiteDRAM's registers (2024.12). The build of a bitstream compares them with those that LiteDRAM makes."""
+"""Addresses of LiteDRAM's registers (2024.12). The build of a bitstream compares them with those of its LiteDRAM."""
 
 # Bits of `control`, and of `command`
 SEL, CKE, ODT, RESET_N = 1, 2, 4, 8

@@ -77,7 +77,7 @@ def test_any_delay_up_to_the_memory_of_a_line_is_exact() -> None:
 
 
 def test_a_full_memory_takes_no_more_and_keeps_the_rest() -> None:
-    memory, *lines = _played(Bench(records=16), 2000, 4000)
+    _, *lines = _played(Bench(records=16), 2000, 4000)
     for line in lines:
         assert line["lost"] > 50
         assert line["sent"] == line["received"] > 20

@@ -50,7 +50,9 @@ def test_a_memory_that_runs_is_started_again_without_a_power_down() -> None:
 def test_data_lines_that_are_never_read_rightly_are_named(byte: int) -> None:
     windows = [WINDOWS[0], WINDOWS[1]]
     windows[byte] = {2: range(0)}
-    with pytest.raises(BoardError, match=f"data lines {8 * byte} to {8 * byte + 7} of the DDR3 memory are read wrongly"):
+    with pytest.raises(
+        BoardError, match=f"data lines {8 * byte} to {8 * byte + 7} of the DDR3 memory are read wrongly"
+    ):
         Ddr3(Controller(windows)).start()
 
 

@@ -12,6 +12,8 @@ from bentpipe_boards.sdram_chip import FAULTS, SdramChip
 from models.record_lines import OC3C_TICKS, TICK_PS, Line, Ticks, play
 
 CLOCK_HZ = 75_000_000
+
+
 class Bench(Elaboratable):
     """Two lines at a chip, with ticks as in real time. ``stuck``: data lines that the chip's answers leave low;
     ``times``: those that the controller keeps, if they are not the chip's."""
