@@ -159,7 +159,7 @@ def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
         "Made by `bentpipe board fits --page docs/board-fits.md`: yosys maps each node of the network, and the sizes",
         "are added up. Of an experiment with several cases it is the network of the first one. What uses at most 85 %",
         "of the LUTs and flip-flops and 90 % of the block memories (EBR) counts as fitting. Long delays are in the",
-        "SDRAM of a board whose SDRAM is used. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
+        "memory of the board. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
         "BOARD` prints the settings for them.",
         "",
         f"| {' | '.join(heads)} |",
