@@ -13,13 +13,13 @@ from amaranth.lib.wiring import In, Out
 
 from benches.build import CXX_FLAGS, OPTIONS, TOP, border
 from benches.compiled import Compiled
+from benches.record_lines import COUNTS, Line, Ticks
 from bentpipe_boards.ddr3 import Ddr3Fifos
 from bentpipe_boards.fpga.ddr3 import Ddr3Memory, litedram
 from bentpipe_hdl.amaranth_private import ports
 from bentpipe_sim.tools import compiler, run
 from bentpipe_sim.verilated import cxx_options, runtime, verilate
 from bentpipe_sim.verilog import verilog_of
-from models.record_lines import COUNTS, Line, Ticks
 
 CLOCK_HZ = 75_000_000
 RECORDS_A_ROW = 256

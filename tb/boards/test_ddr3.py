@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benches.record_lines import OC3C_TICKS, TICK_PS
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
@@ -19,7 +20,6 @@ from bentpipe_sim.board.windows import Plan
 from boards.ddr3 import CLOCK_HZ, Bench, built
 from boards.networks import NETWORKS, play
 from models.ddr3_chip import CLOCK_NS, COMMANDS, Chip, decode
-from models.record_lines import OC3C_TICKS, TICK_PS
 from unit.boards.test_ddr3_start import MEANT
 
 RECORDS = 1 << 17

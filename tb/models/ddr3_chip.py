@@ -68,6 +68,10 @@ class Chip:
     _row: int | None = None
     _calibrated: bool = False
 
+    def open(self, now: float) -> None:
+        """Open a row, as the controller may have done."""
+        self._row, self._last["activate"] = 7, now
+
     def _since(self, now: float, event: str, least: float) -> None:
         if event in self._last:
             passed = now - self._last[event]
@@ -145,11 +149,13 @@ class Controller:
     ----------
     windows : sequence of dict of int to range
         For each byte: the delays with which it is read rightly, by bitslip.
+    strobes : range
+        Delays with which the PHY sees the strobe of a burst.
     """
 
-    def __init__(self, windows: Sequence[dict[int, range]]) -> None:
+    def __init__(self, windows: Sequence[dict[int, range]], strobes: range = range(8)) -> None:
         self.chip, self.now, self.most = Chip(), 0.0, 0
-        self._windows = windows
+        self._windows, self._strobes = windows, strobes
         self.slips, self.delays = [0] * len(windows), [0] * len(windows)
         self._queue: list[tuple[str, int, int]] = []
         self._found: list[int] = []
@@ -207,7 +213,7 @@ class Controller:
 
     def _issue(self, phase: int) -> None:
         command, address = self._kept[f"pi{phase}_command"], self._kept[f"pi{phase}_address"]
-        now, lines = self.now + phase * TCK_NS, tuple(command >> bit & 1 for bit in (3, 2, 1))
+        now, lines = self.now + phase * TCK_NS, (command >> 3 & 1, command >> 2 & 1, command >> 1 & 1)
         assert command & 1, "the chip is selected"
         assert not self._kept["dly_sel"], "the PHY is paused"
         if lines == (0, 1, 1):
@@ -227,8 +233,7 @@ class Controller:
         words = [0, 0]
         for byte, window in enumerate(self._windows):
             good = self.delays[byte] in window.get(self.slips[byte], range(0))
-            near = self.slips[byte] in window
-            self._seen |= (good or near) << byte
+            self._seen |= (self.delays[byte] in self._strobes) << byte
             for beat in range(8):
                 # What is read too late is another beat
                 value = beats[beat if good else (beat + 1) % 8] >> 8 * byte & 0xFF

@@ -10,10 +10,10 @@ from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 
+from benches.native_memory import NativeMemory
+from benches.record_lines import OC3C_TICKS, TICK_PS, Line, Ticks, play
 from bentpipe_boards.ddr3 import STREAMS, Ask, Ddr3Fifos, Ddr3Port
 from bentpipe_sim.native import Simulator
-from models.native_memory import NativeMemory
-from models.record_lines import OC3C_TICKS, TICK_PS, Line, Ticks, play
 
 CLOCK_HZ = 75_000_000
 BURSTS = 4

@@ -37,10 +37,16 @@ def test_a_window_of_one_delay_is_found(at: int) -> None:
     assert Ddr3(Controller((window, window))).start() == [Levelled(at % 4, at, 1)] * 2
 
 
+def test_a_setting_without_a_strobe_does_not_count() -> None:
+    window = {0: range(8)}
+    assert Ddr3(Controller((window, window), range(4))).start() == [Levelled(0, 2, 4)] * 2
+
+
 def test_a_memory_that_runs_is_started_again_without_a_power_down() -> None:
     board = Controller(WINDOWS)
     first = Ddr3(board).start()
     began = board.now
+    board.chip.open(began)
     assert Ddr3(board).start() == first
     assert board.now - began < began - 400_000, "the time before CKE is not waited for again"
     assert [number for number, _ in board.chip.modes] == [2, 3, 1, 0] * 2

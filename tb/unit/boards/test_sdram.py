@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from amaranth.hdl import Elaboratable, Module
 
+from benches.record_lines import OC3C_TICKS, TICK_PS, Line, Ticks, play
 from bentpipe_boards.sdram import SdramFifos, SdramTimes
 from bentpipe_boards.sdram_chip import FAULTS, SdramChip
-from models.record_lines import OC3C_TICKS, TICK_PS, Line, Ticks, play
 
 CLOCK_HZ = 75_000_000
 
