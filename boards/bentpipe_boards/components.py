@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
+from bentpipe_boards.ddr3 import Ddr3Fifos, Ddr3Port
 from bentpipe_boards.frames import LineReceiver, VlanPort
 from bentpipe_boards.pattern import PatternChecker, PatternGenerator
 from bentpipe_boards.sdram import SdramFifos, SdramTimes
@@ -209,6 +210,8 @@ COMPONENTS = (
     Entry("board-wire", lambda: Wire(cells=512), "512 cells on their way"),
     Entry("board-long-wire", lambda: LongWire(cells=1 << 17), "2**17 cells on their way, in an SDRAM"),
     Entry("board-sdram", lambda: SdramFifos(SdramTimes(50_000_000), fifos=2, records=1 << 17), "2 wires' memory"),
+    Entry("board-ddr3", lambda: Ddr3Fifos(fifos=2, records=1 << 17), "2 wires' memory of DDR3, without LiteDRAM"),
+    Entry("board-ddr3-port", Ddr3Port, "the same in LiteDRAM's clock"),
     Entry("board-inputs", lambda: Inputs(ports=4), "4 ports"),
     Entry("board-uart", lambda: Uart(divisor=25), "3 Mbaud at 75 MHz"),
     Entry("hec-receiver", HecReceiver, "a header a clock"),

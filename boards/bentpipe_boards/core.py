@@ -8,6 +8,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import BusSignature, RunSignature
+from bentpipe_boards.ddr3 import Ask, Ddr3Fifos, Ddr3Signature
 from bentpipe_boards.frames import LineReceiver, LineSender, MacSignature
 from bentpipe_boards.host_port import HostPort
 from bentpipe_boards.sdram import SdramFifos, SdramSignature
@@ -17,7 +18,7 @@ from bentpipe_hdl.cell import NARROW, TIME_BITS, earlier
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, WINDOW_BITS, board_registers, ports_of
 
-__all__ = ["Core", "line_members"]
+__all__ = ["Core", "line_members", "memory_members"]
 
 _RESET = 16
 """Clocks for which a part is reset."""
@@ -95,6 +96,8 @@ class Core(wiring.Component):
         The bridge's count.
     chip : Out(SdramSignature)
         Pins of the memory chip, if the plan has wires in the SDRAM.
+    memory : Out(Ddr3Signature)
+        Streams to the memory and back, if the plan has wires in a DDR3 memory. No reset of the board's own clears it.
     line_in, line_out : In(MacSignature), Out(MacSignature)
         Frames from Ethernet and for it, if the plan has VLANs.
     own_in, own_out : Out(MacSignature), In(MacSignature)
@@ -105,14 +108,12 @@ class Core(wiring.Component):
         self.plan, self._memory, self._pin_clocks, self._parts_domain = plan, memory, pin_clocks, parts_domain
         self.registers = board_registers(plan)
         members = {"bus": In(BusSignature()), "run": In(RunSignature()), "dropped": In(16)}
-        if plan.sdram:
-            members["chip"] = Out(SdramSignature())
-        super().__init__(members | line_members(plan))
+        super().__init__(members | memory_members(plan) | line_members(plan))
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        csr_bus = CsrSignature().flip().create()
+        csr_bus = self._csr_bus = CsrSignature().flip().create()
         csr = CsrMap(m, csr_bus, self.registers)
         parts = 4 + 6 * len(plan.nodes) + plan.faces  # at most; each is reset a clock after the one before
         resets = Signal(range(_RESET + parts + 1), init=_RESET + parts)
@@ -144,7 +145,7 @@ class Core(wiring.Component):
                 windows[HOST_PORT + 1 + k] = host.csr
 
         wires = self._wires(m, nodes, times, csr)
-        self._sdram(m, wires)
+        self._memory_of(m, wires, csr)
         self._inputs(m, nodes, times, wires, csr)
         self._read_later(m, csr, "check", [wire.check for wire in wires])
         self._read_later(m, csr, "faults", [Cat(wire.lost, wire.late) for wire in wires])
@@ -302,19 +303,50 @@ class Core(wiring.Component):
                 ]
         return wires
 
-    def _sdram(self, m, wires):
+    def _memory_of(self, m, wires, csr):
         """Join the long wires to the memory behind them."""
         faces = self.plan.sdram
         if not faces:
             return
-        fifos = SdramFifos(self._memory, fifos=len(faces), records=self.plan.sdram_cells, pin_clocks=self._pin_clocks)
-        m.submodules.sdram = self._resettable(m, fifos)
+        cells = self.plan.sdram_cells
+        if self.plan.ddr3:
+            fifos = Ddr3Fifos(fifos=len(faces), records=cells)
+            m.submodules.ddr3 = self._resettable(m, fifos)
+            wiring.connect(m, fifos.request, wiring.flipped(self.memory.request))
+            wiring.connect(m, wiring.flipped(self.memory.answer), fifos.answer)
+            self._ask(m, csr, fifos.ready)
+        else:
+            fifos = SdramFifos(self._memory, fifos=len(faces), records=cells, pin_clocks=self._pin_clocks)
+            m.submodules.sdram = self._resettable(m, fifos)
+            wiring.connect(m, wiring.flipped(self.chip), fifos.chip)
         for k, face in enumerate(faces):
             wiring.connect(m, wires[face].fifo, fifos.fifo[k])
-        wiring.connect(m, wiring.flipped(self.chip), fifos.chip)
         holds = Signal()
         m.d[self._parts_domain] += holds.eq(Cat(wires[face].holds for face in faces).any())
         m.d.comb += self._ticks.holds.eq(holds)
+
+    def _ask(self, m, csr, ready):
+        """Make the registers by which software reaches those of the DDR3 memory's controller."""
+        ask, value = self.memory.ask, self.memory.value
+        address, lost, near_ready = csr.register("memory_address"), Signal(), Signal()
+        m.d.sync += near_ready.eq(ready)
+        with m.If(ask.ready):
+            m.d.sync += ask.valid.eq(0)
+        for name, kind in (("memory_write", Ask.WRITE), ("memory_read", Ask.READ), ("memory_wait", Ask.WAIT)):
+            with csr.written(name):
+                with m.If(ask.valid & ~ask.ready):
+                    m.d.sync += lost.eq(1)
+                with m.Else():
+                    m.d.sync += [ask.valid.eq(1), ask.kind.eq(kind), ask.word.eq(self._csr_bus.w_data)]
+                    m.d.sync += ask.addr.eq(self._csr_bus.w_data if kind == Ask.READ else address)
+        csr.status("memory_state", Cat(near_ready, lost))
+        csr.status("memory_level", value.valid)
+        csr.status("memory_value", value.word)
+        # The word has been read when the next one comes
+        reads = Signal(6)
+        asked = self._csr_bus.r_en & (self._csr_bus.addr == self.registers["memory_value"].addr)
+        m.d.sync += reads.eq(Cat(asked, reads))
+        m.d.comb += value.ready.eq(reads[5])
 
     def _inputs(self, m, nodes, times, wires, csr):
         """Connect the wires to the inputs that the patch panel names."""
@@ -386,6 +418,13 @@ class Core(wiring.Component):
                     m.d[self._parts_domain] += bus.r_data.eq(each.r_data)
             with m.Default():
                 m.d[self._parts_domain] += bus.r_data.eq(0)
+
+
+def memory_members(plan):
+    """Return the members of a board's core that lead to the memory of long wires, if the plan has some."""
+    if not plan.sdram:
+        return {}
+    return {"memory": Out(Ddr3Signature())} if plan.ddr3 else {"chip": Out(SdramSignature())}
 
 
 def line_members(plan):

@@ -8,13 +8,13 @@ from math import ceil
 from typing import Final
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["BURST", "RECORD_WORDS", "Command", "RecordSignature", "SdramFifos", "SdramSignature", "SdramTimes"]
+from bentpipe_boards.records import BOX, RECORD_WORDS, RecordSignature, ends_of
 
-RECORD_WORDS: Final = 16
-"""Words of 32 bits of a record: a cell has 13, its due tick two."""
+__all__ = ["BURST", "Command", "SdramFifos", "SdramSignature", "SdramTimes"]
+
 BURST: Final = 8
 """Halfwords of a read or write command; a record takes four commands."""
 MODE: Final = 0b0_00_010_0_011
@@ -24,8 +24,6 @@ COLUMN_BITS, BANK_BITS, ROW_BITS = 9, 2, 13
 PLACE_BITS: Final = COLUMN_BITS + BANK_BITS + ROW_BITS - 5
 """Width of a record's place: 32 MB hold 2**19 records."""
 _HALVES: Final = 2 * RECORD_WORDS
-_BOX: Final = 4
-"""Records that wait at each end of a FIFO."""
 
 
 class Command:
@@ -92,82 +90,6 @@ class SdramSignature(wiring.Signature):
         )
 
 
-class RecordSignature(wiring.Signature):
-    """A FIFO of records, as its user has it.
-
-    Members
-    -------
-    put, put_word : Out(1), Out(32)
-        A word of the record that goes in; 16 make it whole. A record may begin only while there is ``room``.
-    room : In(1)
-    waits : In(1)
-        A record can be taken.
-    at, word : Out(4), In(32)
-        One of its words, in the clock after.
-    take : Out(1)
-        Have done with it; the next one may be there two clocks later.
-    """
-
-    def __init__(self):
-        super().__init__(
-            {
-                "put": Out(1),
-                "put_word": Out(32),
-                "room": In(1),
-                "waits": In(1),
-                "at": Out(range(RECORD_WORDS)),
-                "word": In(32),
-                "take": Out(1),
-            }
-        )
-
-
-class _Box(wiring.Component):
-    """A few records in block memory, at one end of a FIFO.
-
-    Members
-    -------
-    put, put_word, get_at, get_word : In, In, In(4), Out
-        As ``put``, ``put_word``, ``at`` and ``word`` of :class:`RecordSignature`.
-    take : In(1)
-    level : Out
-        Whole records.
-    """
-
-    def __init__(self):
-        super().__init__(
-            {
-                "put": In(1),
-                "put_word": In(32),
-                "get_at": In(range(RECORD_WORDS)),
-                "get_word": Out(32),
-                "take": In(1),
-                "level": Out(range(_BOX + 1)),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.words = words = memory.Memory(shape=32, depth=_BOX * RECORD_WORDS, init=[])
-        put, get = words.write_port(), words.read_port(domain="sync")
-        write, read = Signal(range(_BOX * RECORD_WORDS)), Signal(range(_BOX))
-        whole = Signal()
-        m.d.comb += [
-            put.addr.eq(write),
-            put.data.eq(self.put_word),
-            put.en.eq(self.put),
-            get.addr.eq(Cat(self.get_at, read)),
-            self.get_word.eq(get.data),
-            whole.eq(self.put & (write[:4] == RECORD_WORDS - 1)),
-        ]
-        with m.If(self.put):
-            m.d.sync += write.eq(write + 1)
-        with m.If(self.take):
-            m.d.sync += read.eq(read + 1)
-        m.d.sync += self.level.eq(self.level + whole - self.take)
-        return m
-
-
 class SdramFifos(wiring.Component):
     """FIFOs of records in one SDRAM, each in a part of its own.
 
@@ -213,30 +135,11 @@ class SdramFifos(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ends = [self._ends(m, k) for k in range(self._fifos)]
+        ends = ends_of(m, self.fifo, self._records)
         due, refreshed = self._refreshes(m)
         job, grants = self._choose(m, ends)
         self._work(m, ends, job, grants, due, refreshed)
         return m
-
-    def _ends(self, m, k):
-        """Return the two ends of a FIFO, and the number of records between them."""
-        m.submodules[f"inbox{k}"], m.submodules[f"outbox{k}"] = boxes = _Box(), _Box()
-        inbox, outbox = boxes
-        user, bits = self.fifo[k], self._records.bit_length() - 1
-        write, read, held = (
-            Signal(n, name=f"{name}{k}") for name, n in (("write", bits), ("read", bits), ("held", bits + 1))
-        )
-        m.d.comb += [
-            inbox.put.eq(user.put),
-            inbox.put_word.eq(user.put_word),
-            user.room.eq(inbox.level < _BOX - 1),
-            user.waits.eq(outbox.level != 0),
-            outbox.get_at.eq(user.at),
-            user.word.eq(outbox.get_word),
-            outbox.take.eq(user.take),
-        ]
-        return _End(inbox, outbox, write, read, held)
 
     def _refreshes(self, m):
         """Return whether the chip is to be refreshed, and the signal that acknowledges it."""
@@ -253,7 +156,7 @@ class SdramFifos(wiring.Component):
         """Return the next job, and which jobs exist: for each FIFO to write, to read, or to bypass the SDRAM."""
         wanted = Signal(3 * len(ends))
         for k, end in enumerate(ends):
-            has, room, empty = end.inbox.level != 0, end.outbox.level < _BOX - 1, end.held == 0
+            has, room, empty = end.inbox.level != 0, end.outbox.level < BOX - 1, end.held == 0
             m.d.comb += wanted[3 * k : 3 * k + 3].eq(
                 Cat(has & ~(empty & room) & ~end.held[-1], ~empty & room, has & empty & room)
             )
@@ -428,14 +331,3 @@ class _Work:
         """Wait for a time by its name and some clocks in the next state."""
         m.d.sync += self.wait.eq((self._times.clocks(name) if name else 0) + more)
         m.next = state
-
-
-@dataclass(frozen=True)
-class _End:
-    """A FIFO's ends; ``write``, ``read`` and ``held`` are of its part of the SDRAM."""
-
-    inbox: _Box
-    outbox: _Box
-    write: Signal
-    read: Signal
-    held: Signal

@@ -10,6 +10,8 @@ import importlib.metadata
 import os
 import re
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,22 @@ def _sources() -> str:
     return digest_of([*sorted(rtl.rglob("*.py")), *sorted(_HERE.glob("*.py")), _HERE / "terminal.cpp", *makers])
 
 
+def _sources_of_ddr3() -> str:
+    """Return what the core of a DDR3 memory depends on."""
+    try:
+        version = importlib.metadata.version("litedram")
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    return digest_of(sorted((_HERE / "fpga").glob("*.py"))) + version
+
+
 def build(plan: Plan) -> Path:
     """Build the program that simulates a board of this plan; return its path."""
     cache, tools = Cache(), verilated.tools
-    index = f"index-{digest('board', plan.to_json(), _sources(), importlib.metadata.version('amaranth'))}.json"
+    parts = ["board", plan.to_json(), _sources(), importlib.metadata.version("amaranth")]
+    if plan.ddr3:
+        parts.append(_sources_of_ddr3())
+    index = f"index-{digest(*parts)}.json"
     known = cache.find(index, tools)
     if known:
         return known
@@ -58,9 +72,9 @@ def build(plan: Plan) -> Path:
             return known
         with uncollected():
             whole = verilog_of(_top(plan), "top")
-        text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), whole)
-        name = f"board-{digest(text, tools(), (_HERE / 'terminal.cpp').read_text(), *_FLAGS, *_VERILATOR_FLAGS)}"
-        made = cache.make(name, lambda folder: _compiled(text, folder))
+        texts = [_INITIAL.sub(lambda block: _ZERO.sub("", block[0]), whole), *_cores(plan)]
+        name = f"board-{digest(*texts, tools(), (_HERE / 'terminal.cpp').read_text(), *_FLAGS, *_VERILATOR_FLAGS)}"
+        made = cache.make(name, lambda folder: _compiled(texts, folder))
         cache.note(index, tools(), name, "simulated board")
     return made
 
@@ -69,15 +83,31 @@ def _top(plan: Plan) -> Any:
     """Return the top, with a model of the memory's chip if it has one."""
     if not plan.sdram:
         return OctetTop(plan)
+    if plan.ddr3:
+        from bentpipe_boards.fpga.ddr3 import WithDdr3
+
+        return WithDdr3(plan)
     from bentpipe_boards.sdram_chip import WithSdram
 
     return WithSdram(plan)
 
 
-def _compiled(text: str, folder: Path) -> Path:
-    written, out, made = folder / "top.v", folder / "verilated", folder / "board"
-    written.write_text(text)
-    included = verilated.verilate([written], out, "a board", *_VERILATOR_FLAGS)
+def _cores(plan: Plan) -> list[str]:
+    """Return the cores that LiteX' packages write as Verilog: LiteDRAM with its model of a chip, for DDR3."""
+    if not plan.ddr3:
+        return []
+    from bentpipe_boards.fpga.ddr3 import SIMULATED_HZ, litedram, rows_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        return [litedram(SIMULATED_HZ, Path(folder), rows=rows_of(plan))]
+
+
+def _compiled(texts: Sequence[str], folder: Path) -> Path:
+    out, made = folder / "verilated", folder / "board"
+    written = [folder / f"top{k or ''}.v" for k in range(len(texts))]
+    for file, text in zip(written, texts, strict=True):
+        file.write_text(text)
+    included = verilated.verilate(written, out, "a board", *_VERILATOR_FLAGS)
     whole = folder / "whole.cpp"
     whole.write_text(f'{included}#include "{_HERE / "terminal.cpp"}"\n')
     flags = [*_FLAGS, f"-I{out}", *verilated.cxx_options()]

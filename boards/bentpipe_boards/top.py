@@ -5,8 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bentpipe_boards.bridge import Bridge
-from bentpipe_boards.core import Core, line_members
-from bentpipe_boards.sdram import SdramSignature
+from bentpipe_boards.core import Core, line_members, memory_members
 from bentpipe_boards.uartbone import UartBone
 from bentpipe_sim.board.windows import board_registers
 
@@ -26,7 +25,7 @@ class OctetTop(wiring.Component):
         A client has opened a session.
     chip : Out(SdramSignature)
         Pins of the memory chip, if the plan has wires in the SDRAM.
-    line_in, line_out, own_in, own_out
+    memory, line_in, line_out, own_in, own_out
         As for :class:`~bentpipe_boards.core.Core`, if the plan has VLANs.
 
     Parameters
@@ -52,9 +51,7 @@ class OctetTop(wiring.Component):
             "busy": Out(1),
             "open": Out(1),
         }
-        if plan.sdram:
-            members["chip"] = Out(SdramSignature())
-        super().__init__(members | line_members(plan))
+        super().__init__(members | memory_members(plan) | line_members(plan))
 
     def elaborate(self, platform):
         m = Module()
@@ -63,9 +60,7 @@ class OctetTop(wiring.Component):
         scratch = board_registers(self.plan)["scratch"].addr
         m.submodules.uartbone = uartbone = UartBone(scratch=scratch, pause=self._pause)
         wiring.connect(m, bridge.run, core.run)
-        if self.plan.sdram:
-            wiring.connect(m, wiring.flipped(self.chip), core.chip)
-        for name in line_members(self.plan):
+        for name in memory_members(self.plan) | line_members(self.plan):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(core, name))
         m.d.comb += [core.dropped.eq(bridge.dropped), self.open.eq(bridge.open)]
         join(m, self, bridge, uartbone, core.bus)

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_boards.sdram import RECORD_WORDS, RecordSignature
+from bentpipe_boards.records import RECORD_WORDS, RecordSignature
 from bentpipe_hdl.aal5.crc32 import POLYNOMIAL
 from bentpipe_hdl.cell import NARROW, NEVER, TIME_BITS, WORDS_A_CELL, CellSignature
 

@@ -50,21 +50,26 @@ class Compiled:
     def __init__(self, made: Path) -> None:
         library = ctypes.CDLL(str(made))
         library.node_new.restype = ctypes.c_void_p
-        library.node_ports.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Port)]
         library.node_eval.argtypes = [ctypes.c_void_p]
         node = library.node_new()
-        found = (_Port * 128)()
-        count = library.node_ports(node, found)
-        self.ports = {
-            port.name.decode(): (_Narrow if port.width <= 64 else _Wide)(port.data, port.width)
-            for port in found[:count]
-        }
+        self.ports = self.of(library, node)
         self._library, self._node, self._eval = library, ctypes.c_void_p(node), library.node_eval
         self._clk = self.ports["clk"].cell
         self.ports["rst"].set(1)
         self.settle()
         self.edge()
         self.ports["rst"].set(0)
+
+    @staticmethod
+    def of(library: ctypes.CDLL, node: int) -> dict[str, _Narrow | _Wide]:
+        """Return the ports of a node of a library, by name."""
+        library.node_ports.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Port)]
+        found = (_Port * 128)()
+        count = library.node_ports(node, found)
+        return {
+            port.name.decode(): (_Narrow if port.width <= 64 else _Wide)(port.data, port.width)
+            for port in found[:count]
+        }
 
     def settle(self) -> None:
         """Outputs follow inputs; what is read then belongs to the clock that ends with the next edge."""

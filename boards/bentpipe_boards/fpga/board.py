@@ -47,6 +47,8 @@ class Board:
         :class:`~bentpipe_boards.fpga.top.Status`.
     rgmii : Rgmii or None
         Its Ethernet PHY.
+    ddr3 : str or None
+        Name of its DDR3 memory in amaranth-boards, 4 Gbit with 16 data lines (MT41K256M16). None: it has none.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Board:
     connect: Callable[[Any, Any, Any], None]
     sdram: Callable[[Any, Any, Any], None] | None = None
     rgmii: Rgmii | None = None
+    ddr3: str | None = None
 
     @property
     def has(self) -> Device:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.ddr3 import litedram, memory_hz, start_hz
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
@@ -35,7 +36,7 @@ from bentpipe_sim.tools import alone, digest, uncollected
 __all__ = ["Builder"]
 
 _READ: Final = "read_rtlil top.il\n"
-_READ_ETHERNET: Final = "read_verilog ethernet.v\n"
+_READ_CORE: Final = "read_verilog {}\n"
 _MAP: Final = "synth_ecp5 -top top -json top.json\n"
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
@@ -58,6 +59,8 @@ _ROUTE_LPF: Final = "route.lpf"
 _WANTED: Final = re.compile(r"Max frequency for clock\s+'(\S+)': [\d.]+ MHz \((?:PASS|FAIL) at ([\d.]+) MHz\)")
 _SAME_MHZ: Final = 0.05
 """Two wanted clocks that differ by less are the same: nextpnr has whole picoseconds, and prints two decimals."""
+_MEMORY: Final = "ddr3"
+"""Part of the names of a DDR3 memory's clocks."""
 _RESOURCES: Final = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "FF", "DP16KD": "EBR", "MULT18X18D": "DSP"}
 
 
@@ -134,7 +137,7 @@ class Builder:
         (folder / _PLACED).unlink()
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
-        clock_mhz, ethernet_mhz = self.clock_hz / 1e6, self._ethernet_hz / 1e6
+        clock_mhz, ethernet_mhz, memory_mhz = (hz / 1e6 for hz in (self.clock_hz, self._ethernet_hz, self._memory_hz))
         clock, achieved = _achieved(report, clock_mhz)
         Manifest(
             board=self.board.name,
@@ -153,16 +156,21 @@ class Builder:
             line_mhz=_achieved(report, LINE_MHZ)[1] if self.ethernet else None,
             ethernet_clock_mhz=round(ethernet_mhz, 2) if self.ethernet else None,
             ethernet_mhz=_achieved(report, ethernet_mhz)[1] if self.ethernet else None,
+            memory_clock_mhz=round(memory_mhz, 2) if self.plan.ddr3 else None,
+            memory_mhz=_achieved(report, memory_mhz, of_memory=True)[1] if self.plan.ddr3 else None,
+            start_clock_mhz=round(self._start_hz / 1e6, 2) if self.plan.ddr3 else None,
+            start_mhz=_achieved(report, self._start_hz / 1e6, of_memory=True)[1] if self.plan.ddr3 else None,
             crossing_ns=_crossing(report),
         ).write(manifest_of(bitstream))
         return bitstream
 
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
-        core, script = self._ethernet(), _READ + (_READ_ETHERNET if self.ethernet else "") + _MAP
+        cores = self._cores()
+        script = _READ + "".join(_READ_CORE.format(name) for name in cores) + _MAP
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
-        mapped = digest(rtlil, *([core] if core else []), script, *(versions[name] for name in PACKAGES[:2]))
+        mapped = digest(rtlil, *cores.values(), script, *(versions[name] for name in PACKAGES[:2]))
         known = self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
@@ -182,12 +190,15 @@ class Builder:
             files = self.board.platform().prepare(top, "top", emit_src=False).files
         return _text(files["top.il"]), _text(files["top.lpf"])
 
-    def _ethernet(self) -> str:
-        """Return the core of Ethernet as Verilog, which is also in the folder; "" without Ethernet."""
-        if self.ethernet is None or self.board.rgmii is None:
-            return ""
-        vlans = bool(self.plan.vlans)
-        return liteeth(self.ethernet, self.board.rgmii, self._ethernet_hz, self.folder, vlans=vlans)
+    def _cores(self) -> dict[str, str]:
+        """Return the cores of Ethernet and DDR3 as Verilog by their files, which are also in the folder."""
+        found = {}
+        if self.ethernet is not None and self.board.rgmii is not None:
+            vlans = bool(self.plan.vlans)
+            found["ethernet.v"] = liteeth(self.ethernet, self.board.rgmii, self._ethernet_hz, self.folder, vlans=vlans)
+        if self.plan.ddr3:
+            found["ddr3.v"] = litedram(self._memory_hz, self.folder)
+        return found
 
     @property
     def _ethernet_hz(self) -> int:
@@ -195,6 +206,16 @@ class Builder:
         if self.ethernet is None:
             return 0
         return core_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz)
+
+    @property
+    def _memory_hz(self) -> int:
+        """The clock of LiteDRAM's core; 0 without DDR3."""
+        return memory_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz) if self.plan.ddr3 else 0
+
+    @property
+    def _start_hz(self) -> int:
+        """The clock that starts the PHY of a DDR3 memory; 0 without DDR3."""
+        return start_hz(dividers(self.board.reference_hz, self.clock_hz), self.clock_hz) if self.plan.ddr3 else 0
 
     def _stated(self) -> Plan:
         """Return the plan in the form of the board's description."""
@@ -315,8 +336,9 @@ def _text(content: str | bytes) -> str:
     return content.decode() if isinstance(content, bytes) else content
 
 
-def _achieved(report: dict[str, Any], wanted_mhz: float) -> tuple[str, float]:
+def _achieved(report: dict[str, Any], wanted_mhz: float, *, of_memory: bool = False) -> tuple[str, float]:
     """Return the net with the slowest clock of those that should have this frequency, and its highest clock in MHz.
+    Clocks of a DDR3 memory, whose core may have the frequency of the board's, count alone.
 
     Raises
     ------
@@ -326,7 +348,7 @@ def _achieved(report: dict[str, Any], wanted_mhz: float) -> tuple[str, float]:
     found = {
         name: each["achieved"]
         for name, each in report["fmax"].items()
-        if abs(each["constraint"] - wanted_mhz) < _SAME_MHZ
+        if abs(each["constraint"] - wanted_mhz) < _SAME_MHZ and (_MEMORY in name) == of_memory
     }
     if not found:
         raise FpgaError(f"nextpnr reports no clock of {wanted_mhz:g} MHz, so its timing is unknown")

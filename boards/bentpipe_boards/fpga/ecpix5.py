@@ -40,4 +40,5 @@ BOARD = Board(
     plan="line",
     connect=_connect,
     rgmii=Rgmii("eth_rgmii", rx_delay_s=0.0, tx_delay_s=2e-9),  # as LiteX' target for this board has them
+    ddr3="ddr3",
 )

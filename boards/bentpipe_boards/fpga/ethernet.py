@@ -7,11 +7,8 @@ within LiteEth are long. :class:`UdpCore` has a :class:`~bentpipe_boards.crossin
 from __future__ import annotations
 
 import ipaddress
-import json
 import math
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,11 +20,11 @@ from amaranth.lib.wiring import In, Out
 from bentpipe_boards.crossing import Crossing
 from bentpipe_boards.datagrams import DatagramSignature
 from bentpipe_boards.fpga.errors import FpgaError
+from bentpipe_boards.fpga.generated import generated
 from bentpipe_boards.fpga.manifest import LINE_MHZ
 from bentpipe_boards.fpga.pll import Dividers
 from bentpipe_boards.frames import MacSignature
 from bentpipe_sim.board.pipe import UDP_PORT
-from bentpipe_sim.errors import ToolError
 
 __all__ = [
     "DEFAULT_IP", "DOMAIN", "FRAME_PORTS", "Ethernet", "Rgmii", "UdpCore", "core_by", "core_hz",
@@ -46,7 +43,7 @@ FRAME_PORTS: Final = {"line_in": True, "line_out": False, "own_in": False, "own_
 """Streams of frames between LiteEth's MAC and its protocols; true: they leave the core."""
 _RESET_S: Final = 0.02
 """The PHY is held in reset for twice as long as its data sheet asks for (KSZ9031RNX: 10 ms)."""
-_MISSING: Final = "LiteEth is missing: pip install 'bentpipe[litex]', or build without Ethernet: --ip none"
+_REMEDY: Final = "pip install 'bentpipe[litex]', or build without Ethernet: --ip none"
 _MULTICAST_MAC: Final = 1 << 40
 
 
@@ -148,19 +145,11 @@ def liteeth(ethernet: Ethernet, rgmii: Rgmii, clock_hz: int, folder: Path, *, vl
     ToolError
         LiteEth is not there, or fails.
     """
-    file = folder.resolve() / "ethernet.v"
     settings = {
         "clock_hz": clock_hz, "ip": ethernet.ip, "mac": ethernet.mac, "port": ethernet.port,
         "rx_delay_s": rgmii.rx_delay_s, "tx_delay_s": rgmii.tx_delay_s, "vlans": vlans,
     }  # fmt: skip
-    command = [sys.executable, "-m", "bentpipe_boards.fpga.liteeth_core", str(file), json.dumps(settings)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        if "No module named" in reason and re.search(r"'(migen|litex|liteeth)\b", reason):
-            raise ToolError(_MISSING)
-        raise ToolError(f"LiteEth's core could not be made: {reason}")
-    return file.read_text()
+    return generated("liteeth", settings, folder / "ethernet.v", _REMEDY)
 
 
 class UdpCore(wiring.Component):

@@ -55,6 +55,10 @@ class Manifest:
         The highest clock of the Ethernet line by the same analysis; it has to be 125.
     ethernet_clock_mhz, ethernet_mhz : float or None
         The clock of LiteEth's core; the highest one by the same analysis.
+    memory_clock_mhz, memory_mhz : float or None
+        The clock of LiteDRAM's core; the highest one by the same analysis. None: the board has no DDR3 memory in use.
+    start_clock_mhz, start_mhz : float or None
+        The same for the clock that starts its PHY.
     crossing_ns : list of float
         Delay of the slowest path between two clocks, and its limit, the period of the faster clock. Empty: there is no
         such path.
@@ -78,6 +82,10 @@ class Manifest:
     line_mhz: float | None = None
     ethernet_clock_mhz: float | None = None
     ethernet_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    memory_mhz: float | None = None
+    start_clock_mhz: float | None = None
+    start_mhz: float | None = None
     crossing_ns: list[float] = field(default_factory=list)
     kept_free: int = 0
     format: int = FORMAT
@@ -89,6 +97,8 @@ class Manifest:
             (self.achieved_mhz, self.clock_mhz),
             (self.ethernet_mhz, self.ethernet_clock_mhz),
             (self.line_mhz, LINE_MHZ),
+            (self.memory_mhz, self.memory_clock_mhz),
+            (self.start_mhz, self.start_clock_mhz),
         ]
         fast = all(achieved >= clock for achieved, clock in wanted if achieved is not None and clock is not None)
         return fast and (not self.crossing_ns or self.crossing_ns[0] < self.crossing_ns[1])

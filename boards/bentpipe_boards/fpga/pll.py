@@ -66,6 +66,8 @@ class Pll(wiring.Component):
     by : Dividers
     other_by : int
         Divider of the further output; 0: there is none.
+    fast_by, slow_by : int
+        Dividers of the outputs of a DDR3 memory; 0: there are none. With them there is no ``early`` one.
 
     Members
     -------
@@ -75,28 +77,42 @@ class Pll(wiring.Component):
         The same clock, :data:`EARLY` of its period earlier.
     other : Out(1)
         The further output.
+    fast, slow : Out(1)
+        Those of a DDR3 memory.
     """
 
     reference: In(1)
     output: Out(1)
     early: Out(1)
     other: Out(1)
+    fast: Out(1)
+    slow: Out(1)
     locked: Out(1)
 
-    def __init__(self, by: Dividers, other_by: int = 0):
-        self.by, self.other_by = by, other_by
+    def __init__(self, by: Dividers, other_by: int = 0, *, fast_by: int = 0, slow_by: int = 0):
+        self.by, self.other_by, self.fast_by, self.slow_by = by, other_by, fast_by, slow_by
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         clock, early = Signal(), Signal()
-        m.d.comb += [self.output.eq(clock), self.early.eq(early)]
-        periods, eighths = _phase(self.by.output_by)
+        m.d.comb += self.output.eq(clock)
+        if self.fast_by:
+            m.d.comb += self.fast.eq(early)
+            early_by, periods, eighths = self.fast_by, self.fast_by - 1, 0
+        else:
+            m.d.comb += self.early.eq(early)
+            early_by, (periods, eighths) = self.by.output_by, _phase(self.by.output_by)
         further = {}
         if self.other_by:
             further = {
                 "p_CLKOS2_ENABLE": "ENABLED", "p_CLKOS2_DIV": self.other_by, "p_CLKOS2_CPHASE": self.other_by - 1,
                 "p_CLKOS2_FPHASE": 0, "o_CLKOS2": self.other,
+            }  # fmt: skip
+        if self.slow_by:
+            further |= {
+                "p_CLKOS3_ENABLE": "ENABLED", "p_CLKOS3_DIV": self.slow_by, "p_CLKOS3_CPHASE": self.slow_by - 1,
+                "p_CLKOS3_FPHASE": 0, "o_CLKOS3": self.slow,
             }  # fmt: skip
         m.submodules.pll = Instance(
             "EHXPLLL",
@@ -107,7 +123,7 @@ class Pll(wiring.Component):
             p_CLKI_DIV=self.by.reference_by, p_CLKFB_DIV=self.by.feedback_by, p_FEEDBK_PATH="CLKOP",
             p_CLKOP_ENABLE="ENABLED", p_CLKOP_DIV=self.by.output_by, p_CLKOP_CPHASE=self.by.output_by - 1,
             p_CLKOP_FPHASE=0,
-            p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=self.by.output_by, p_CLKOS_CPHASE=periods, p_CLKOS_FPHASE=eighths,
+            p_CLKOS_ENABLE="ENABLED", p_CLKOS_DIV=early_by, p_CLKOS_CPHASE=periods, p_CLKOS_FPHASE=eighths,
             i_RST=0, i_STDBY=0, i_CLKI=self.reference, i_CLKFB=clock, o_CLKOP=clock, o_CLKOS=early,
             i_PHASESEL0=0, i_PHASESEL1=0, i_PHASEDIR=1, i_PHASESTEP=1, i_PHASELOADREG=1, i_PLLWAKESYNC=0,
             i_ENCLKOP=0, o_LOCK=self.locked, **further,

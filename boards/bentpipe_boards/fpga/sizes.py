@@ -12,7 +12,7 @@ from bentpipe_boards.components import Entry
 from bentpipe_boards.fpga.board import Board
 from bentpipe_boards.synth import measure
 from bentpipe_hdl.cell import NARROW
-from bentpipe_sim.board.windows import SDRAM_CELLS, Plan
+from bentpipe_sim.board.windows import DDR3_CELLS, SDRAM_CELLS, Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import cache_folder
 
@@ -43,6 +43,7 @@ _CORE: Final = (3600, 1700)
 _WIRE: Final = (1000, 770)
 _LONG_WIRE: Final = (1100, 800)
 _SDRAM: Final = (850, 550)
+_DDR3: Final = (4500, 2900)
 _HOST_PORT: Final = (900, 700)
 _PATTERNS: Final = (750, 460)
 """Of a host port of 16 VCs: generator and checker of payload, and records that can be withdrawn."""
@@ -70,16 +71,18 @@ class Row:
 
 
 def with_sdram(plan: Plan, board: Board) -> Plan:
-    """Return the plan with its long wires in the board's SDRAM, if it has one: the longest first, as many as fit."""
-    if board.sdram is None:
+    """Return the plan with its long wires in the board's SDRAM or DDR3 memory, if it has one: the longest first, as
+    many as fit."""
+    if board.sdram is None and board.ddr3 is None:
         return plan
+    room = SDRAM_CELLS if board.ddr3 is None else DDR3_CELLS
     faces: list[int] = []
     for face in sorted(range(plan.faces), key=lambda face: -plan.wires[face]):
         cells = max(plan.wires[one] for one in [*faces, face])
-        if plan.wires[face] <= LONG or (len(faces) + 1) * cells > SDRAM_CELLS:
+        if plan.wires[face] <= LONG or (len(faces) + 1) * cells > room:
             break
         faces.append(face)
-    return replace(plan, sdram=tuple(sorted(faces)))
+    return replace(plan, sdram=tuple(sorted(faces)), ddr3=bool(faces) and board.ddr3 is not None)
 
 
 def with_buffers(plan: Plan, cells: int) -> Plan:
@@ -132,7 +135,8 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
 
     frames, words = plan.frame_words, len(plan.description)
     if plan.sdram:
-        add("SDRAM", f"{len(plan.sdram)} wires of {plan.sdram_cells} cells", _takes(_SDRAM, 0))
+        kind, size = ("DDR3", _DDR3) if plan.ddr3 else ("SDRAM", _SDRAM)
+        add(kind, f"{len(plan.sdram)} wires of {plan.sdram_cells} cells", _takes(size, 0))
     add("core", f"frames of {frames} words", _takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
     for index, (name, shape) in enumerate(zip(names, plan.nodes, strict=True)):
         add(name, str(shape), _node(plan, index, shape))

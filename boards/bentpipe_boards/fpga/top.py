@@ -13,13 +13,14 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from bentpipe_boards.core import line_members
+from bentpipe_boards.core import line_members, memory_members
 from bentpipe_boards.datagrams import Datagrams, DatagramSignature, Lines
 from bentpipe_boards.fpga.board import PIN_CLOCKS, Board
+from bentpipe_boards.fpga.ddr3 import Ddr3Memory, fast_by, start_by
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import DOMAIN, UdpCore, core_by, core_hz, join_core, join_pins
 from bentpipe_boards.fpga.pll import Pll, dividers
-from bentpipe_boards.sdram import SdramSignature, SdramTimes
+from bentpipe_boards.sdram import SdramTimes
 from bentpipe_boards.top import OctetTop
 from bentpipe_boards.uart import Uart
 from bentpipe_sim.board.pipe import BAUD
@@ -36,6 +37,9 @@ _LINE_PAUSE_S: Final = 0.01
 _PATIENCE_S: Final = 0.02
 """For which the board waits for Ethernet to take an answer: for a client's answer to ARP, but not for all of LiteEth's
 eight requests."""
+
+_DDR3_OUTPUTS: Final = {"fast_by": fast_by, "slow_by": start_by}
+"""Dividers of the PLL for a DDR3 memory."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class SerialTop(wiring.Component):
         Pins of the memory chip, if the plan has wires in the SDRAM.
     received, sent : In(DatagramSignature), Out(DatagramSignature)
         Datagrams, with Ethernet.
-    line_in, line_out, own_in, own_out
+    memory, line_in, line_out, own_in, own_out
         As for :class:`~bentpipe_boards.core.Core`, if the plan has VLANs.
     """
 
@@ -94,11 +98,9 @@ class SerialTop(wiring.Component):
         self.plan, self.clock_hz, self.baud, self._ethernet = plan, clock_hz, baud, ethernet
         self._parts_domain = parts_domain
         members = dict.fromkeys(("clock", "link", "receives", "sends", "works"), Out(1))
-        if plan.sdram:
-            members["chip"] = Out(SdramSignature())
         if ethernet:
             members |= {"received": In(DatagramSignature()), "sent": Out(DatagramSignature())}
-        members |= line_members(plan)
+        members |= memory_members(plan) | line_members(plan)
         super().__init__({"pin_rx": In(1, init=1), "pin_tx": Out(1, init=1), **members})
 
     @property
@@ -112,13 +114,11 @@ class SerialTop(wiring.Component):
         m.submodules.octets = octets = OctetTop(
             self.plan,
             pause=round(self.clock_hz * _PAUSE_S),
-            memory=SdramTimes(self.clock_hz) if self.plan.sdram else None,
+            memory=SdramTimes(self.clock_hz) if self.plan.sdram and not self.plan.ddr3 else None,
             pin_clocks=PIN_CLOCKS,
             parts_domain=self._parts_domain,
         )
-        if self.plan.sdram:
-            wiring.connect(m, wiring.flipped(self.chip), octets.chip)
-        for name in line_members(self.plan):
+        for name in memory_members(self.plan) | line_members(self.plan):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(octets, name))
         m.d.comb += [
             uart.pin_rx.eq(self.pin_rx),
@@ -192,8 +192,9 @@ class FpgaTop(Elaboratable):
     """
 
     def __init__(self, board: Board, plan: Plan, clock_hz: int, *, ethernet: bool = False):
-        if plan.sdram and board.sdram is None:
-            raise FpgaError(f"{board.name}: has no SDRAM that can hold wires; take wires of block memory")
+        if plan.sdram and (board.ddr3 if plan.ddr3 else board.sdram) is None:
+            kind = "DDR3 memory" if plan.ddr3 else "SDRAM"
+            raise FpgaError(f"{board.name}: has no {kind} that can hold wires; take wires of block memory")
         if ethernet and board.rgmii is None:
             raise FpgaError(f"{board.name}: has no Ethernet")
         if plan.vlans and not ethernet:
@@ -206,7 +207,10 @@ class FpgaTop(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
-        m.submodules.pll = pll = Pll(self.dividers, self._core_by)
+        outputs = {}
+        if self.plan.ddr3:
+            outputs = {name: by(self.dividers, self.clock_hz) for name, by in _DDR3_OUTPUTS.items()}
+        m.submodules.pll = pll = Pll(self.dividers, self._core_by, **outputs)
         m.domains.sync = ClockDomain()
         m.domains.parts = ClockDomain(reset_less=True)
         m.d.comb += [
@@ -214,7 +218,7 @@ class FpgaTop(Elaboratable):
             ClockSignal("sync").eq(pll.output),
             ClockSignal("parts").eq(pll.output),
         ]
-        if self.plan.sdram:
+        if self.plan.sdram and not self.plan.ddr3:
             m.domains.chip = ClockDomain(reset_less=True)
             m.d.comb += ClockSignal("chip").eq(pll.early)
         m.submodules.reset = ResetSynchronizer(~pll.locked)
@@ -226,8 +230,12 @@ class FpgaTop(Elaboratable):
             self.plan, self.clock_hz, ethernet=self._ethernet, parts_domain="parts"
         )
         m.d.comb += [serial.pin_rx.eq(rx.i), tx.o.eq(serial.pin_tx)]
-        if self.board.sdram is not None and self.plan.sdram:
+        if self.board.sdram is not None and self.plan.sdram and not self.plan.ddr3:
             self.board.sdram(m, platform, serial.chip)
+        if self.board.ddr3 is not None and self.plan.ddr3:
+            m.submodules.ddr3 = memory = Ddr3Memory(platform, self.board.ddr3)
+            m.d.comb += [memory.fast_clk.eq(pll.fast), memory.start_clk.eq(pll.slow), memory.rst.eq(~pll.locked)]
+            wiring.connect(m, serial.memory, memory.streams)
         if self.board.rgmii is not None and self._ethernet:
             m.domains += ClockDomain(DOMAIN)
             m.d.comb += ClockSignal(DOMAIN).eq(pll.other)

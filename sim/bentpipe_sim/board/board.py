@@ -13,6 +13,7 @@ from typing import Final
 
 from bentpipe_hdl.registers import Registers
 from bentpipe_sim.board.client import Client, Items
+from bentpipe_sim.board.ddr3 import Ddr3, Levelled
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.payload import CELL_OCTETS, Payload, continuation, given_cells
 from bentpipe_sim.board.windows import (
@@ -119,6 +120,8 @@ class Board:
     client : Client
     resets : bool
         False: leave it as it is, to read registers.
+    starts_memory : bool
+        A DDR3 memory is started, unless an earlier session has done so.
 
     Members
     -------
@@ -126,6 +129,8 @@ class Board:
         What it says that it is.
     next_tick : int
         The first one that has not passed.
+    memory : list of Levelled
+        Settings of the DDR3 memory's PHY, if this session has started it.
 
     Raises
     ------
@@ -133,11 +138,12 @@ class Board:
         There is no bentpipe behind the line, or another version.
     """
 
-    def __init__(self, client: Client, *, resets: bool = True) -> None:
+    def __init__(self, client: Client, *, resets: bool = True, starts_memory: bool = True) -> None:
         self.client = client
         self._items = Items()
         self._most = _FIRST
         self.next_tick = 0
+        self.memory: list[Levelled] = []
         self.plan = self._identify()
         self._most = self.plan.frame_words
         self.csr = Registers(Window(self, 0), board_registers(self.plan))
@@ -148,9 +154,9 @@ class Board:
             if shape.kind == "nic"
         }
         if resets:
-            self._reset()
+            self._reset(starts_memory)
 
-    def _reset(self) -> None:
+    def _reset(self, starts_memory: bool) -> None:
         for name in ("patch", "wire"):  # no reset clears these
             self.write(self.csr.map[name].addr, [0] * self.plan.faces)
         if self.plan.is_paced:
@@ -159,8 +165,43 @@ class Board:
         self.csr.reset = 1
         for _ in range(_SETTLES):
             if self.csr.state.idle:
-                return
-        raise BoardError("the board's nodes are not ready: is its clock there?")
+                break
+        else:
+            raise BoardError("the board's nodes are not ready: is its clock there?")
+        if self.plan.ddr3 and starts_memory:
+            memory = self.open_memory()
+            if not memory.is_started():
+                self.memory = memory.start()
+            self.check_memory()
+
+    def open_memory(self) -> Ddr3:
+        """Return the way to the DDR3 memory's controller, as soon as it has a clock.
+
+        Raises
+        ------
+        BoardError
+            It has none.
+        """
+        for _ in range(_SETTLES):
+            if self.csr.memory_state.ready:
+                return Ddr3(self)
+        raise BoardError("the DDR3 memory's clock is not there")
+
+    def check_memory(self) -> None:
+        """Raise BoardError if the board has lost an access to the controller of its DDR3 memory."""
+        if self.csr.memory_state.lost:
+            raise BoardError("the board has lost accesses to the controller of its DDR3 memory")
+
+    def write_memory(self, kind: str, words: Sequence[int]) -> None:
+        """Write words to a register of the way to the memory's controller, and to those behind it."""
+        self.write(self.csr.map[kind].addr, words)
+
+    def take_memory(self, most: int) -> list[int]:
+        """Return values that the memory's controller has given, up to so many."""
+        self._flush()
+        for _ in range(most):
+            self._items.take(self.csr.map["memory_level"].addr, 1)
+        return [word for answer in self._do() for word in answer]
 
     def _identify(self) -> Plan:
         any_plan = Plan((), ())

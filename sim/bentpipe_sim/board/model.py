@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from bentpipe_hdl.registers import RegisterMap
+from bentpipe_sim.board.ddr3_model import Ddr3Model
 from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.payload import CELL_OCTETS, continuation, crossing_cells
 from bentpipe_sim.board.protocol import (
@@ -98,6 +99,7 @@ class ModelBoard:
         self._faces = [(k, port) for k, shape in enumerate(plan.nodes) for port in range(ports_of(shape))]
         self._loop = Loop()
         self.following = 0
+        self.memory = Ddr3Model()
         self._reset()
 
     def _reset(self) -> None:
@@ -123,8 +125,11 @@ class ModelBoard:
         """Write a word."""
         window, register = addr >> WINDOW_BITS, addr & ((1 << WINDOW_BITS) - 1)
         if window == 0:
-            if self._table.place(register)[0] == "reset":
+            name = self._table.place(register)[0]
+            if name == "reset":
                 self._reset()
+            elif name in ("memory_write", "memory_read"):
+                self._ask(name, value)
             elif register in self._table.words:
                 self._table.words[register] = value
         elif window > HOST_PORT and window - HOST_PORT - 1 in self._ports:
@@ -175,8 +180,22 @@ class ModelBoard:
             return port.table.words.get(register, 0)
         return self._loop.csr_read(window - 1, register) if 1 <= window <= len(self._models) else 0
 
+    def _ask(self, name: str, value: int) -> None:
+        """Access a register of the DDR3 memory's controller."""
+        if name == "memory_read":
+            self.memory.read(value)
+        else:
+            self.memory.write(self._table.words[board_registers(self.plan)["memory_address"].addr], value)
+
     def _read_own(self, register: int) -> int:
         name, place = self._table.place(register)
+        values = self.memory.values
+        if name == "memory_level":
+            return int(bool(values))
+        if name == "memory_value":
+            return values.popleft() if values else 0
+        if name == "memory_state":
+            return 1
         if name == "state":
             return 4
         if name == "check":

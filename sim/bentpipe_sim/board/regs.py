@@ -14,8 +14,8 @@ __all__ = ["litex_csv", "named"]
 
 _MOST: Final = 16
 """Entries of the largest table that is shown."""
-_TAKES: Final = "record"
-"""Register of a host port whose reads remove a word."""
+_TAKES: Final = ("record", "memory_value")
+"""Registers whose reads remove a word."""
 
 
 def named(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -30,7 +30,7 @@ def named(plan: Plan) -> Iterator[tuple[str, int]]:
 
 def _of(prefix: str, window: int, registers: RegisterMap) -> Iterator[tuple[str, int]]:
     for name, addr, register in registers.walk():
-        if register.access == "wo" or name == _TAKES or register.size > _MOST:
+        if register.access == "wo" or name in _TAKES or register.size > _MOST:
             continue
         full = f"{prefix}_{name.replace('.', '_')}"
         for k in range(register.size):

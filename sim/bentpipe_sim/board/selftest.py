@@ -45,6 +45,12 @@ _ENDS: Final = range(PduStatus.OK, PduStatus.TIMEOUT + 1)
 """Statuses of a received PDU."""
 _RARE_BER: Final = 2e-5
 """Bit error rate at which some PDUs have errors, and some do not."""
+_LONG_CELLS: Final = 400
+"""Cells on their way in a wire in memory; both of its ends hold fewer than ten."""
+_CELL_TICKS: Final = 16
+"""Ticks from cell to cell, at most."""
+_RECORD_OCTETS, _ROW_OCTETS = 64, 8 * 2048
+"""Octets of a cell in memory, and of the rows of one number in all banks."""
 _SLOW_BPS: Final = 20_000_000
 """Rate of the port at which a switch's buffer fills."""
 
@@ -150,8 +156,21 @@ class SelfTest:
             if shape.kind == "nic":
                 yield self._check(f"host port of {_name(window, shape)}", "memory tx", lambda w=window: self._march(w))
         yield (clock := self._check("clock", "ticks", self._clock))
+        if plan.ddr3:
+            for what, check in (("start", self._memory_start), ("lines", self._memory_lines)):
+                yield (memory := self._check("DDR3 memory", what, check))
+                if not memory.passed:
+                    return  # no network is started without it
         if clock.passed:
             yield from self._traffic(nodes)
+            yield from self._long_wires(nodes)
+
+    def _long_wires(self, nodes: Sequence[tuple[int, Shape]]) -> Iterator[Check]:
+        """Check the wires in the board's memory, behind interfaces and links."""
+        plan = self._board.plan
+        for window, shape in nodes:
+            if shape.kind in ("nic", "link") and plan.bases[window - 1] in plan.sdram:
+                yield self._check(_name(window, shape), "long wire", lambda w=window, s=shape: self._long_wire(w, s))
 
     def _traffic(self, nodes: Sequence[tuple[int, Shape]]) -> Iterator[Check]:
         checks = {"nic": self._nic, "link": self._link, "switch": self._switch}
@@ -206,7 +225,7 @@ class SelfTest:
         return f"{_ECHOES} answers"
 
     def _identification(self) -> str:
-        self._board = Board(self._client())
+        self._board = Board(self._client(), starts_memory=False)
         return f"{len(self._board.plan.nodes)} nodes"
 
     def _build(self) -> str:
@@ -298,6 +317,17 @@ class SelfTest:
                 items.write(base + place, [write])
         done()
 
+    def _memory_start(self) -> str:
+        found = self._board.open_memory().start()
+        self._board.check_memory()
+        texts = (f"bitslip {one.bitslip}, delay {one.delay}, {one.passed} pass" for one in found)
+        return "; ".join(f"byte {byte}: {text}" for byte, text in enumerate(texts))
+
+    def _memory_lines(self) -> str:
+        plan = self._board.plan
+        words = len(plan.sdram) * plan.sdram_cells * _RECORD_OCTETS
+        return self._board.open_memory().check(max(2, -(-words // _ROW_OCTETS)))
+
     # Time
 
     def _clock(self) -> str:
@@ -334,6 +364,22 @@ class SelfTest:
             network.connect(nic, link)
             network.connect(link, nic)
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)])
+
+    def _long_wire(self, window: int, shape: Shape) -> str:
+        """Send PDUs with so many cells on their way that the memory holds most of them."""
+        plan = self._board.plan
+        cells = min(_LONG_CELLS, plan.wires_of(window - 1)[0] // 2)
+        delay_ps = _ticks(cells * _CELL_TICKS)
+        windows = [window] if shape.kind == "nic" else [self._nic_window(), window]
+        with self._network(windows) as network:
+            nic = network.add_nic("nic")
+            if shape.kind == "nic":
+                network.connect(nic, nic, delay_ps=delay_ps)
+                return self._play(network, nic, [network.add_vc([nic, nic], 0, 100)], cells=cells)
+            link = network.add_link("link", LinkSettings(delay_ps=_ticks(64)))
+            network.connect(nic, link)
+            network.connect(link, nic, delay_ps=delay_ps)
+            return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], cells=cells)
 
     def _errors(self, window: int, shape: Shape) -> str:
         """Check the error generator and the receivers' checks: the same PDUs are bad as natively, and at least one

@@ -16,9 +16,9 @@ from bentpipe_hdl.registers import Field, Register, RegisterMap
 from bentpipe_sim.build import Shape
 
 __all__ = [
-    "ALL_GIVEN", "BOARD_VCS", "CELL", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS", "NO_FACE",
-    "RECORD_WORDS", "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers", "description_address",
-    "host_port_registers", "ports_of",
+    "ALL_GIVEN", "BOARD_VCS", "CELL", "DDR3_CELLS", "DONE", "ENDED", "FRAME_COUNTERS", "HOST_PORT", "MOST_VLANS",
+    "NO_FACE", "RECORD_WORDS", "SDRAM_CELLS", "VLAN_COUNTERS", "WINDOW_BITS", "Plan", "board_registers",
+    "description_address", "host_port_registers", "ports_of",
 ]  # fmt: skip
 
 WINDOW_BITS: Final = 20
@@ -31,6 +31,9 @@ block memories more, and networks were not routable."""
 
 SDRAM_CELLS: Final = 1 << 19
 """Cells for which the SDRAM of a board has room, in records of 64 octets: a chip of 256 Mbit."""
+
+DDR3_CELLS: Final = 1 << 23
+"""The same for a DDR3 memory of 4 Gbit."""
 
 MOST_VLANS: Final = 16
 """VLANs of an interface, at most: each one has buffers of its own."""
@@ -85,7 +88,9 @@ class Plan:
     frame_words : int
         Words of the longest frame.
     sdram : tuple of int
-        Ports, counted as for `wires`, whose wire is in the board's SDRAM.
+        Ports, counted as for `wires`, whose wire is in the board's SDRAM, or in its DDR3 memory.
+    ddr3 : bool
+        The memory of these wires is DDR3, which software starts.
     vlans : int
         VLANs of each interface, for traffic from Ethernet and to it. 0: the board carries none.
     patterns : bool
@@ -106,6 +111,7 @@ class Plan:
     vlans: int = 0
     patterns: bool = False
     sources: bool = False
+    ddr3: bool = False
     gateware: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -116,10 +122,13 @@ class Plan:
         for face in self.sdram:
             if not 0 <= face < self.faces or self.sdram.count(face) > 1:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
-        if len(self.sdram) * self.sdram_cells > SDRAM_CELLS:
-            raise ValueError(f"an SDRAM holds {SDRAM_CELLS} cells, not {len(self.sdram)} x {self.sdram_cells}")
         if self.sources and not self.patterns:
             raise ValueError("sources need patterns")
+        if self.ddr3 and not self.sdram:
+            raise ValueError("a plan with DDR3 has a wire in it")
+        kind, room = ("a DDR3 memory", DDR3_CELLS) if self.ddr3 else ("an SDRAM", SDRAM_CELLS)
+        if len(self.sdram) * self.sdram_cells > room:
+            raise ValueError(f"{kind} holds {room} cells, not {len(self.sdram)} x {self.sdram_cells}")
         if not 0 <= self.vlans <= MOST_VLANS:
             raise ValueError(f"vlans must be 0 to {MOST_VLANS}, not {self.vlans}")
 
@@ -143,7 +152,7 @@ class Plan:
 
     @property
     def sdram_cells(self) -> int:
-        """Cells of each wire for which the SDRAM has room."""
+        """Cells of each wire for which the SDRAM or the DDR3 memory has room."""
         return max((self.wires[face] for face in self.sdram), default=0)
 
     @property
@@ -163,6 +172,8 @@ class Plan:
             rest["patterns"] = True
         if self.sources:
             rest["sources"] = True
+        if self.ddr3:
+            rest["ddr3"] = True
         if self.gateware:
             rest["gateware"] = self.gateware
         return json.dumps({"nodes": nodes, "wires": self.wires, **rest}, separators=(",", ":"))
@@ -212,6 +223,7 @@ def board_registers(plan: Plan) -> RegisterMap:
         *(_PACE if plan.is_paced else ()),
         *_paths(max(1, faces)),
         *(_FRAMES if plan.vlans else ()),
+        *(_DDR3 if plan.ddr3 else ()),
         description,
     )
     return RegisterMap("board", "BPBD", 3, {"faces": faces, "description": words}, registers)
@@ -281,6 +293,43 @@ _PACE: Final = (
 _FRAMES: Final = tuple(
     Register(name, 0x0010 + k, f"{text}; wraps", "ro", reset=None, unit="frames")
     for k, (name, text) in enumerate(FRAME_COUNTERS.items())
+)
+
+_DDR3: Final = (
+    Register(
+        "memory_level", 0x0020, "values read from the memory's controller that wait, 0 or 1", "ro", width=1, reset=None
+    ),
+    Register("memory_value", 0x0021, "next of these values; each read removes it", "ro", reset=None),
+    Register("memory_address", 0x0022, "register of the memory's controller that is written next", width=14),
+    Register("memory_write", 0x0023, "value for this register", "wo", on_write="writes it"),
+    Register(
+        "memory_read",
+        0x0024,
+        "register of the memory's controller that is read",
+        "wo",
+        width=14,
+        on_write="reads it; the value waits in `memory_value`",
+    ),
+    Register(
+        "memory_wait",
+        0x0025,
+        "clocks of the memory",
+        "wo",
+        on_write="the next access waits for so many clocks",
+        unit="clocks",
+    ),
+    Register(
+        "memory_state",
+        0x0026,
+        "state of the way to the memory",
+        "ro",
+        width=2,
+        reset=None,
+        fields=(
+            Field("ready", 0, text="the memory's clock is there"),
+            Field("lost", 1, text="an access found no room since power-up; 17 may wait"),
+        ),
+    ),
 )
 
 

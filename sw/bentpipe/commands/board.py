@@ -170,7 +170,7 @@ def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
         "Made by `bentpipe board fits --page docs/board-fits.md`: yosys maps each node of the network, and the sizes",
         "are added up. Of an experiment with several cases it is the network of the first one. What uses at most 85 %",
         "of the LUTs and flip-flops and 90 % of the block memories (EBR) counts as fitting. Long delays are in the",
-        "SDRAM of a board whose SDRAM is used. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
+        "memory of the board. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
         "BOARD` prints the settings for them.",
         "",
         f"| {' | '.join(heads)} |",
@@ -306,6 +306,9 @@ def _clock(manifest: Manifest) -> str:
         achieved += f"; LiteEth: {manifest.ethernet_mhz:g} of {manifest.ethernet_clock_mhz:g} MHz"
     if manifest.line_mhz is not None:
         achieved += f"; Ethernet line: {manifest.line_mhz:g} of 125 MHz"
+    if manifest.memory_mhz is not None:
+        achieved += f"; LiteDRAM: {manifest.memory_mhz:g} of {manifest.memory_clock_mhz:g} MHz"
+        achieved += f"; start of the DDR3 memory: {manifest.start_mhz:g} of {manifest.start_clock_mhz:g} MHz"
     if manifest.crossing_ns:
         slowest, limit = manifest.crossing_ns
         achieved += f"; between clocks: {slowest:g} of {limit:g} ns"

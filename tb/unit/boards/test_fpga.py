@@ -19,7 +19,7 @@ import pytest
 
 from bentpipe.cli import main
 from bentpipe_boards import tools as tools_of_boards
-from bentpipe_boards.fpga import board_named, boards, build, ethernet, memories, sizes
+from bentpipe_boards.fpga import board_named, boards, build, ddr3, ethernet, generated, memories, pll, sizes
 from bentpipe_boards.fpga.build import Builder
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet
@@ -36,6 +36,7 @@ from bentpipe_sim.build import Shape
 from bentpipe_sim.errors import ToolError
 
 BOARD = board_named("ulx3s-85f")
+ECPIX5 = board_named("ecpix5-85f")
 TINY = Plan((Shape.of("link"),), (16,), tx_words=16, rx_words=128, frame_words=64)
 
 
@@ -73,9 +74,11 @@ def test_long_wires_are_in_the_sdram_of_a_board_that_has_one():
     nodes = (Shape.of("link"), Shape.of("link"), Shape.of("link"))
     plan = Plan(nodes, (sizes.LONG, 1 << 17, 1 << 18))
     assert sizes.with_sdram(plan, BOARD).sdram == (1, 2)
-    assert sizes.with_sdram(plan, board_named("ecpix5-85f")) is plan
+    assert sizes.with_sdram(plan, ECPIX5) == replace(plan, sdram=(1, 2), ddr3=True)
+    assert sizes.with_sdram(PLANS["line"], ECPIX5) == PLANS["line"]
     too_long = Plan(nodes, (1 << 18, 1 << 18, 1 << 18))
     assert sizes.with_sdram(too_long, BOARD).sdram == (0, 1), "as many as there is room for"
+    assert sizes.with_sdram(too_long, ECPIX5).sdram == (0, 1, 2), "16 times as much room"
     assert sizes.with_sdram(Plan(nodes, (16, 16, 16)), BOARD).sdram == ()
 
 
@@ -88,9 +91,29 @@ def test_a_board_without_sdram_refuses_wires_in_it():
     assert "ODDRX1F" in rtlil and "CLKOS_FPHASE" in rtlil
 
 
-# Ethernet
+def test_a_ddr3_memory_has_its_pins_and_clocks():
+    builder = Builder(ECPIX5, PLANS["far-ddr3"], ECPIX5.clock_hz, Path())
+    rtlil, constraints = builder._elaborate()
+    sites = {
+        "a__io[14]": "H1", "dq__io[15]": "W2", "dqs__p[1]": "V1", "dm__io[0]": "U4", "clk__p": "H3", "odt__io": "P3",
+    }  # fmt: skip
+    for pin, site in sites.items():
+        assert f'LOCATE COMP "ddr3_0__{pin}" SITE "{site}"' in constraints
+    assert r"cell \bentpipe_ddr3" in rtlil
+    assert r"parameter \CLKOS_DIV 4" in rtlil and r"parameter \CLKOS3_DIV 24" in rtlil, "150 and 25 of 600 MHz"
+    assert r"connect \CLKOS3" in rtlil and "CLKOS2" not in rtlil
+    with pytest.raises(FpgaError, match="ulx3s-85f: has no DDR3 memory that can hold wires"):
+        Builder(BOARD, PLANS["far-ddr3"], BOARD.clock_hz, Path())._elaborate()
 
-ECPIX5 = board_named("ecpix5-85f")
+
+@pytest.mark.parametrize("mhz", [37.5, 50, 62.5, 75])
+def test_the_clocks_of_a_ddr3_memory_are_those_of_the_same_pll(mhz):
+    by = pll.dividers(ECPIX5.reference_hz, int(mhz * 1e6))
+    assert 60 <= ddr3.memory_hz(by, int(mhz * 1e6)) / 1e6 <= 75
+    assert 25 <= ddr3.start_hz(by, int(mhz * 1e6)) / 1e6 < 27
+
+
+# Ethernet
 
 
 def test_ethernet_has_its_pins_and_its_clock():
@@ -132,7 +155,7 @@ def test_wrong_addresses_and_a_missing_liteeth_are_one_line(arguments, message, 
     def run(command, **_):
         return subprocess.CompletedProcess(command, 1, "", "Traceback\nModuleNotFoundError: No module named 'litex'\n")
 
-    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    monkeypatch.setattr(generated.subprocess, "run", run)
     assert main(["board", "build", *arguments, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
@@ -143,7 +166,7 @@ def test_a_failure_of_liteeth_is_reported(tmp_path, monkeypatch):
     def run(command, **_):
         return subprocess.CompletedProcess(command, 1, "", "Traceback\nValueError: no such thing\n")
 
-    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    monkeypatch.setattr(generated.subprocess, "run", run)
     with pytest.raises(ToolError, match="LiteEth's core could not be made: ValueError: no such thing"):
         ethernet.liteeth(Ethernet("10.0.0.7"), ECPIX5.rgmii, 75_000_000, tmp_path)
 
@@ -156,7 +179,7 @@ def with_ethernet(tmp_path, tools, monkeypatch) -> list[str]:
         (tmp_path / "ethernet.v").write_text(command[-1])
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(ethernet.subprocess, "run", run)
+    monkeypatch.setattr(generated.subprocess, "run", run)
     tools.mhz, tools.line_mhz, tools.ethernet_mhz, tools.crossing_ns = 80.0, 130.0, 60.0, 2.5
     given = ["board", "build", "ecpix5-85f", "--ip", "10.0.0.7", "--mac", "02:00:00:00:00:09", "--out", str(tmp_path)]
     return [*given, "--seed", "1"]
@@ -185,6 +208,41 @@ def test_a_bitstream_has_to_meet_each_of_its_clocks(tmp_path, tools, with_ethern
     if not met:
         assert main(["board", "flash", "ecpix5-85f", bitstream]) == 2
         assert f"{bitstream}: {told}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "met"),
+    [("memory_mhz", 75.0, True), ("memory_mhz", 74.9, False), ("start_mhz", 25.0, True), ("start_mhz", 24.9, False)],
+)
+def test_a_bitstream_with_ddr3_has_to_meet_its_clocks(tmp_path, tools, monkeypatch, capsys, name, value, met):
+    def run(command, **_):
+        (tmp_path / "ddr3.v").write_text(command[-1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(generated.subprocess, "run", run)
+    tools.mhz, tools.memory_mhz, tools.start_mhz = 80.0, 90.0, 300.0
+    setattr(tools, name, value)
+    given = ["board", "build", "ecpix5-85f", "far-ddr3", "--ip", "none", "--out", str(tmp_path), "--seed", "1"]
+    assert main(given) == (0 if met else 1)
+    verdict = "met" if met else "NOT met, so this bitstream is not flashed"
+    told = (
+        f"75 MHz {verdict} (80 MHz; LiteDRAM: {tools.memory_mhz:g} of 75 MHz; "
+        f"start of the DDR3 memory: {tools.start_mhz:g} of 25 MHz)"
+    )
+    assert told in capsys.readouterr().out
+    assert json.loads((tmp_path / "ddr3.v").read_text()) == {"clock_hz": 75_000_000, "rows": 0}
+    assert "read_verilog ddr3.v" in (tmp_path / "map.ys").read_text()
+
+
+def test_a_missing_litedram_is_one_line(tmp_path, tools, monkeypatch, capsys):
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 1, "", "ModuleNotFoundError: No module named 'litedram.core'\n")
+
+    monkeypatch.setattr(generated.subprocess, "run", run)
+    assert main(["board", "build", "ecpix5-85f", "far-ddr3", "--ip", "none", "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "LiteDRAM is missing: pip install 'bentpipe[litex]', or take wires of block memory" in error
+    assert error.count("\n") == 1 and tools.ran == []
 
 
 def test_a_bitstream_with_ethernet_is_kept_by_its_addresses_and_vlans(tmp_path, tools, with_ethernet, capsys):
@@ -218,6 +276,8 @@ class _Tools:
         self.wait: Callable[[], object] = lambda: None
         self.line_mhz: float | None = None
         self.ethernet_mhz: float | None = None
+        self.memory_mhz: float | None = None
+        self.start_mhz = 0.0
         self.crossing_ns = 0.0
 
     def _clocks(self, command: list[str]) -> dict[str, tuple[float, float]]:
@@ -228,6 +288,8 @@ class _Tools:
             found["$glbnet$ethernet.core.eth_rx_clk"] = self.line_mhz, 125.0
         if self.ethernet_mhz is not None:
             found["$glbnet$ethernet.core.clk"] = self.ethernet_mhz, 37.5
+        if self.memory_mhz is not None:
+            found |= {"$glbnet$ddr3.core.clk": (self.memory_mhz, 75.0), "$glbnet$ddr3.start": (self.start_mhz, 25.0)}
         return found
 
     def _report(self, command: list[str], folder: Path) -> dict[str, object]:

@@ -271,6 +271,13 @@ def test_wires_in_an_sdram_are_in_the_description() -> None:
             Plan(nodes, (64, 64), sdram=faces)
     with pytest.raises(ValueError, match="an SDRAM holds 524288 cells, not 2 x 524288"):
         Plan(nodes, (1 << 19, 64), sdram=(0, 1))
+    large = Plan(nodes, (1 << 22, 64), sdram=(0, 1), ddr3=True)
+    assert Plan.from_json(large.to_json()) == large
+    assert "ddr3" not in plan.to_json()
+    with pytest.raises(ValueError, match="a DDR3 memory holds 8388608 cells, not 2 x 8388608"):
+        Plan(nodes, (1 << 23, 64), sdram=(0, 1), ddr3=True)
+    with pytest.raises(ValueError, match="a plan with DDR3 has a wire in it"):
+        Plan(nodes, (64, 64), ddr3=True)
 
 
 def test_a_plan_is_what_its_description_says() -> None:

@@ -14,6 +14,10 @@ import pytest
 from bentpipe.cli import main
 from bentpipe_boards.fpga.plans import PLANS
 from bentpipe_sim.board import model
+from bentpipe_sim.board.board import Board
+from bentpipe_sim.board.client import Client
+from bentpipe_sim.board.ddr3 import REGISTERS
+from bentpipe_sim.board.errors import BoardError
 from bentpipe_sim.board.model import ModelBoard, ModelPipe
 from bentpipe_sim.board.payload import continuation, crossing_cells
 from bentpipe_sim.board.selftest import Check, SelfTest
@@ -248,6 +252,86 @@ def test_a_checker_that_misses_a_wrong_octet_is_named(monkeypatch: pytest.Monkey
     found = _pattern_faults(monkeypatch, "crossing_cells", _misses_a_cell)
     assert found[0][:2] == ("nic in window 3", "pattern checker")
     assert "on the board, and" in found[0][2]
+
+
+# Memories of long wires
+
+DDR3 = Plan((LINK, NIC), (1024, 1024), tx_words=1024, rx_words=1024, sdram=(0, 1), ddr3=True)
+
+
+@pytest.mark.parametrize("plan", [DDR3, replace(DDR3, ddr3=False)], ids=["DDR3", "SDRAM"])
+def test_wires_in_a_good_memory_pass(plan: Plan) -> None:
+    checks = _checks(ModelPipe(plan), plan)
+    assert [check for check in checks if not check.passed] == []
+    assert [check.part for check in checks if check.what == "long wire"] == ["link in window 1", "nic in window 2"]
+    assert [check.what for check in checks if check.part == "DDR3 memory"] == (["start", "lines"] if plan.ddr3 else [])
+
+
+def _place(pipe: ModelPipe, change: Callable[[int, int, int], tuple[int, int, int]]) -> None:
+    pipe._board.memory.place = change  # type: ignore[method-assign]
+
+
+def _data(pipe: ModelPipe, change: Callable[[str, int], int]) -> None:
+    """Change what is read from the memory."""
+    memory = pipe._board.memory
+    read = memory.read
+
+    def reads(addr: int) -> None:
+        read(addr)
+        memory.values[-1] = change(NAMES[addr], memory.values[-1])
+
+    memory.read = reads  # type: ignore[method-assign]
+
+
+NAMES = {addr: name for name, addr in REGISTERS.items()}
+MEMORY_FAULTS: dict[str, tuple[Callable[[ModelPipe], Any], str, str]] = {
+    "no clock": (
+        lambda pipe: _reads(pipe, lambda addr, word: 0 if addr == 0x26 else word), "start", "clock is not there",
+    ),
+    "silent": (lambda pipe: _reads(pipe, lambda addr, word: 0 if addr == 0x20 else word), "start", "does not answer"),
+    "lost access": (
+        lambda pipe: _reads(pipe, lambda addr, word: 3 if addr == 0x26 else word), "start", "has lost accesses",
+    ),
+    "dead byte": (
+        lambda pipe: _data(pipe, lambda name, word: word | 0xFF00FF00 if "rddata" in name else word),
+        "start", "data lines 8 to 15 of the DDR3 memory are read wrongly with each setting",
+    ),
+    "no strobe": (
+        lambda pipe: _data(pipe, lambda name, word: word & 2 if name == "burstdet_seen" else word),
+        "start", "data lines 0 to 7 of the DDR3 memory",
+    ),
+    "stuck bank line": (
+        lambda pipe: _place(pipe, lambda bank, row, column: (bank | 4, row, column)), "lines", "bank 2 of the DDR3",
+    ),
+    "stuck row line": (
+        lambda pipe: _place(pipe, lambda bank, row, column: (bank, row & ~4, column)), "lines", "row 2 of the DDR3",
+    ),
+    "stuck column line": (
+        lambda pipe: _place(pipe, lambda bank, row, column: (bank, row, column & ~(1 << 9))),
+        "lines", "column 9 of the DDR3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEMORY_FAULTS)
+def test_a_fault_of_a_ddr3_memory_is_named(name: str) -> None:
+    spoil, what, detail = MEMORY_FAULTS[name]
+    pipe = ModelPipe(DDR3)
+    spoil(pipe)
+    found = [check for check in SelfTest(pipe, expected=DDR3).run() if check.passed is False]
+    assert [(check.part, check.what) for check in found] == [("DDR3 memory", what)]
+    assert detail in found[0].detail
+
+
+def test_a_stuck_data_line_of_a_started_ddr3_memory_is_named() -> None:
+    pipe = ModelPipe(DDR3)
+    board = Board(Client(pipe))
+    _data(pipe, lambda name, word: word & ~(1 << 21) if "rddata" in name else word)
+    with pytest.raises(BoardError, match="data lines 5 of the DDR3 memory are read wrongly"):
+        board.open_memory().check(2)
+    assert board.memory, "this session has started it"
+    again = Board(Client(pipe))
+    assert not again.memory, "the one before has started it"
 
 
 # The command
