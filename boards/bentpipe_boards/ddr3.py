@@ -35,7 +35,7 @@ PLACE_BITS: Final = ADDR_BITS - (_BURSTS - 1).bit_length()
 
 
 class Request(enum.Enum, shape=2):
-    """What is requested of the memory, in the upper bits of a request's first word; the record's place is in the lower
+    """A request to the memory, in the upper bits of a request's first word; the record's place is in the lower
     ones."""
 
     READ = 0
@@ -46,7 +46,7 @@ class Request(enum.Enum, shape=2):
 
 
 class Ask(enum.Enum, shape=2):
-    """What is asked of the memory's controller."""
+    """A question to the memory's controller."""
 
     WRITE = 0
     """Write a register."""

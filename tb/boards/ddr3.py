@@ -86,7 +86,7 @@ def built(records: int, folder: Path) -> Path:
 
 
 class Seen(ctypes.Structure):
-    """What the chip sees: a command, or with 0 a change of RESET#, ODT and CKE (from the highest bit)."""
+    """A command that the chip sees, or with 0 a change of RESET#, ODT and CKE (from the highest bit)."""
 
     _fields_ = [
         ("clock", ctypes.c_double), ("control", ctypes.c_uint32), ("command", ctypes.c_uint32),

@@ -85,7 +85,7 @@ def _costs(sites: Sequence[_Point], nets: Iterable[Sequence[_Point]]) -> list[in
 
 
 def _exchange(order: list[int], costs: Sequence[Sequence[int]]) -> None:
-    """Exchange the sites of two cells as long as that costs less."""
+    """Change the sites of two cells as long as that costs less."""
     gains = True
     while gains:
         gains = False

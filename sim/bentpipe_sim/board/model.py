@@ -181,7 +181,7 @@ class ModelBoard:
         return self._loop.csr_read(window - 1, register) if 1 <= window <= len(self._models) else 0
 
     def _ask(self, name: str, value: int) -> None:
-        """Access a register of the DDR3 memory's controller."""
+        """Read or write a register of the DDR3 memory's controller."""
         if name == "memory_read":
             self.memory.read(value)
         else:
