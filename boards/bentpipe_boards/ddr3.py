@@ -180,20 +180,17 @@ class Ddr3Fifos(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         ends = ends_of(m, self.fifo, self._records)
-        number = range(max(2, len(ends)))
-        job, reading, is_reading = Signal(number), Signal(number), Signal()
-        wrote, begun = Signal(len(ends)), Signal(len(ends))
-        for end, more, less in zip(ends, wrote, begun, strict=True):
+        jobs = _Jobs(len(ends))
+        for end, more, less in zip(ends, jobs.wrote, jobs.begun, strict=True):
             m.d.sync += [
                 end.held.eq(end.held + more - less),
                 end.write.eq(end.write + more),
                 end.read.eq(end.read + less),
             ]
-        chosen = self._choose(m, ends, reading, is_reading)
-        self._work(m, ends, chosen, job, reading, is_reading, wrote, begun)
+        self._work(m, ends, self._choose(m, ends, jobs), jobs)
         return m
 
-    def _choose(self, m, ends, reading, is_reading):
+    def _choose(self, m, ends, jobs):
         """Return the next job, and which FIFO it is of: to read, to write, or to go past the memory. Reads go before
         the others, as there is only one at a time."""
         layout = data.StructLayout({"kind": _Job, "fifo": range(max(2, len(ends)))})
@@ -202,9 +199,9 @@ class Ddr3Fifos(wiring.Component):
         m.d.comb += chosen.kind.eq(_Job.NONE)
         for k, end in enumerate(ends):
             has, room, empty = end.inbox.level != 0, end.outbox.level < BOX - 1, end.held == 0
-            mine, passes = is_reading & (reading == k), Signal(name=f"passes{k}")
+            mine, passes = jobs.is_reading & (jobs.reading == k), Signal(name=f"passes{k}")
             m.d.comb += passes.eq(has & empty & room & ~mine)
-            wanted.append((~empty & room & ~is_reading, has & ~passes & ~end.held[-1], passes))
+            wanted.append((~empty & room & ~jobs.is_reading, has & ~passes & ~end.held[-1], passes))
         with m.Switch(turn):
             for first in range(len(ends)):
                 with m.Case(first):
@@ -220,29 +217,29 @@ class Ddr3Fifos(wiring.Component):
         m.d.sync += turn.eq(Mux(turn == len(ends) - 1, 0, turn + 1))
         return chosen
 
-    def _work(self, m, ends, chosen, job, reading, is_reading, wrote, begun):
+    def _work(self, m, ends, chosen, jobs):
         """Execute one job after the other; a read ends by itself."""
-        request, answer = self.request, self.answer
+        request, answer, job = self.request, self.answer, jobs.job
         step, come = Signal(range(RECORD_WORDS)), Signal(range(RECORD_WORDS))
         copies, copied, takes, goes = Signal(), Signal(), Signal(), Signal()
         mark, waited = Signal(8, reset_less=True), Signal(_PATIENCE_BITS)
         word = Array(end.inbox.get_word for end in ends)[job]
         write_place = Array(Cat(end.write, k) for k, end in enumerate(ends))[job]
         read_place = Array(Cat(end.read, k) for k, end in enumerate(ends))[job]
-        arrives = answer.valid & ~answer.flag & is_reading & self.ready
+        arrives = answer.valid & ~answer.flag & jobs.is_reading & self.ready
         m.d.comb += [answer.ready.eq(1), goes.eq(request.valid & request.ready)]
         m.d.sync += copied.eq(copies)
         for k, end in enumerate(ends):
             m.d.comb += [
                 end.inbox.get_at.eq(Mux(copies, step, step + (goes & ~request.flag))),
                 end.inbox.take.eq(takes & (job == k)),
-                end.outbox.put.eq((copied & (job == k)) | (arrives & (reading == k))),
+                end.outbox.put.eq((copied & (job == k)) | (arrives & (jobs.reading == k))),
                 end.outbox.put_word.eq(Mux(copied & (job == k), end.inbox.get_word, answer.word)),
             ]
         with m.If(arrives):
             m.d.sync += come.eq(come + 1)
             with m.If(come == RECORD_WORDS - 1):
-                m.d.sync += is_reading.eq(0)
+                m.d.sync += jobs.is_reading.eq(0)
         with m.FSM():
             with m.State("MARK"):
                 m.d.comb += [request.valid.eq(1), request.flag.eq(1), request.word.eq(_first(Request.MARK, mark))]
@@ -267,8 +264,8 @@ class Ddr3Fifos(wiring.Component):
                 m.d.comb += [request.valid.eq(1), request.flag.eq(1)]
                 m.d.comb += request.word.eq(_first(Request.READ, read_place))
                 with m.If(request.ready):
-                    m.d.comb += begun.eq(1 << job)
-                    m.d.sync += [is_reading.eq(1), reading.eq(job)]
+                    m.d.comb += jobs.begun.eq(1 << job)
+                    m.d.sync += [jobs.is_reading.eq(1), jobs.reading.eq(job)]
                     m.next = "IDLE"
             with m.State("WRITE"):
                 m.d.comb += [request.valid.eq(1), request.flag.eq(1)]
@@ -280,7 +277,7 @@ class Ddr3Fifos(wiring.Component):
                 with m.If(request.ready):
                     m.d.sync += step.eq(step + 1)
                     with m.If(step == RECORD_WORDS - 1):
-                        m.d.comb += [takes.eq(1), wrote.eq(1 << job)]
+                        m.d.comb += [takes.eq(1), jobs.wrote.eq(1 << job)]
                         m.next = "IDLE"
             with m.State("PASS"):
                 m.d.comb += copies.eq(1)
@@ -292,6 +289,16 @@ class Ddr3Fifos(wiring.Component):
                 m.next = "IDLE_SOON"
             with m.State("IDLE_SOON"):  # the record counts in the other box
                 m.next = "IDLE"
+
+
+class _Jobs:
+    """The work of FIFOs: which one the job is of, and the read; of which ones a record was written or its read began in
+    this clock."""
+
+    def __init__(self, fifos):
+        number = range(max(2, fifos))
+        self.job, self.reading, self.is_reading = Signal(number), Signal(number), Signal()
+        self.wrote, self.begun = Signal(fifos), Signal(fifos)
 
 
 class _Job(enum.Enum, shape=2):

@@ -126,7 +126,13 @@ class SelfTest:
 
     def __init__(self, pipe: Pipe, patience: float = 1.0, expected: Plan | None = None) -> None:
         self._pipe, self._patience, self._expected = pipe, patience, expected
+        self._known: Plan | None = None
         self._good: dict[str, list[int]] = {}  # windows of nodes that carry traffic as they should, by kind
+
+    @property
+    def plan(self) -> Plan | None:
+        """The board's description, if it could be read."""
+        return self._known
 
     def run(self) -> Iterator[Check]:
         """Yield the checks, one after the other; a failed check on which all later ones depend is the last."""
@@ -226,7 +232,8 @@ class SelfTest:
 
     def _identification(self) -> str:
         self._board = Board(self._client(), starts_memory=False)
-        return f"{len(self._board.plan.nodes)} nodes"
+        self._known = self._board.plan
+        return f"{len(self._known.nodes)} nodes"
 
     def _build(self) -> str:
         has, wanted = self._board.plan, self._expected

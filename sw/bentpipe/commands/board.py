@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -485,8 +487,9 @@ def _selftest(given: argparse.Namespace) -> int:
     target, plan, is_expected = _target(given)
     pipe, patience = open_target(target, plan)
     checks: list[Check] = []
+    test = SelfTest(pipe, patience, plan if is_expected else None)
     try:
-        for check in SelfTest(pipe, patience, plan if is_expected else None).run():
+        for check in test.run():
             checks.append(check)
             if not given.json:
                 print(f"{_VERDICTS[check.passed]:8}  {check.part}: {check.what}", file=sys.stderr, flush=True)
@@ -494,7 +497,15 @@ def _selftest(given: argparse.Namespace) -> int:
         pipe.close()
     failed = [check for check in checks if check.passed is False]
     if given.json:
-        print_json({"target": target, "passed": not failed, "checks": [vars(check) for check in checks]})
+        print_json(
+            {
+                "bentpipe": version("bentpipe"),
+                "target": target,
+                "passed": not failed,
+                "plan": json.loads(test.plan.to_json()) if test.plan else None,
+                "checks": [vars(check) for check in checks],
+            }
+        )
         return 1 if failed else 0
     shown = Table("part", "check", "result", "", title=f"Self-test of {target}")
     for check in checks:
