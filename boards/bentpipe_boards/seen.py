@@ -39,7 +39,8 @@ def problems(report: Any) -> list[str]:
     if not target.startswith(("board:/", "board:udp:")):
         found.append(f"its target is {target or 'missing'}: a simulated board is not seen on hardware")
     checks = report.get("checks")
-    names = {check.get("what") for check in checks} if isinstance(checks, list) else set()
+    checks = checks if isinstance(checks, list) else []
+    names = {check.get("what") for check in checks}
     if missing := sorted(_CHECKS - names):
         found.append(f"lacks the checks {', '.join(missing)}")
     elif report.get("passed") is not all(check.get("passed") is not False for check in checks):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -430,7 +431,6 @@ def _target_arguments(parser: argparse.ArgumentParser, note: str) -> None:
     parser.add_argument(
         "--plan", metavar="PLAN", help="nodes of a simulated board, or those that a board should have (default: line)"
     )
-    json_option(parser)
 
 
 def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
@@ -446,6 +446,7 @@ def _target(given: argparse.Namespace) -> tuple[str, Plan, bool]:
 
 def _regs_arguments(parser: argparse.ArgumentParser) -> None:
     _target_arguments(parser, "")
+    json_option(parser)
     parser.add_argument(
         "--litex", type=Path, metavar="FILE", help="write them as LiteX's csr.csv, for litex_server and litex_cli"
     )
@@ -474,8 +475,33 @@ def _regs(given: argparse.Namespace) -> int:
     return 0
 
 
+def _console_arguments(parser: argparse.ArgumentParser) -> None:
+    _target_arguments(parser, "")
+
+
+def _console(given: argparse.Namespace) -> int:
+    from bentpipe_sim.board.board import Board
+    from bentpipe_sim.board.client import Client
+    from bentpipe_sim.board.console import Console
+    from bentpipe_sim.board.target import open_target
+
+    target, plan, _ = _target(given)
+    pipe, patience = open_target(target, plan)
+    with closing(pipe):
+        typed = sys.stdin.isatty()
+        opened = Console(
+            lambda resets: Board(Client(pipe, patience=patience), resets=resets),
+            sys.stdin, sys.stdout, f"{target}> " if typed else "",
+        )  # fmt: skip
+        if typed:
+            print("`help` lists the commands, `quit` ends", file=sys.stderr)
+        opened.cmdloop()
+    return 1 if opened.failed and not typed else 0
+
+
 def _selftest_arguments(parser: argparse.ArgumentParser) -> None:
     _target_arguments(parser, " (its nodes are reset)")
+    json_option(parser)
 
 
 def _selftest(given: argparse.Namespace) -> int:
@@ -527,6 +553,7 @@ COMMAND = CommandGroup(
         Command("build", "Build a bitstream with yosys, nextpnr and ecppack.", _build, _build_arguments),
         Command("info", "Show the contents of a bitstream or of a connected board.", _info, _info_arguments),
         Command("regs", "Print the present values of a board's registers.", _regs, _regs_arguments),
+        Command("console", "Read and write a board's registers, and let its time pass.", _console, _console_arguments),
         Command(
             "selftest",
             "Test a board: its line, registers, memories, clock, and the traffic of each node.",
