@@ -17,7 +17,7 @@ from typing import Any, Final
 
 __all__ = ["CROWDED", "better_places", "crowded", "fix"]
 
-CROWDED: Final = 0.8
+CROWDED: Final = 0.7
 """Share of a device's block memories from which on a netlist is placed twice."""
 _KINDS: Final = ("DP16KD", "MULT18X18D")
 _AT: Final = re.compile(r"X(\d+)/Y(\d+)/")

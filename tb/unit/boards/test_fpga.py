@@ -556,8 +556,8 @@ def test_a_netlist_with_most_block_memories_is_placed_twice(tmp_path, tools, mon
     fixed = []
     monkeypatch.setattr(build, "better_places", lambda placed: {"m": "X2/Y10/EBR"} if placed.exists() else {})
     monkeypatch.setattr(build, "fix", lambda netlist, places, to: (fixed.append(places), to.write_text("{}")))
-    assert not memories.crowded(_file(tmp_path / "a.json", '"type": "DP16KD"' * 166), BOARD.has.ebr)
-    assert memories.crowded(_file(tmp_path / "b.json", '"type": "DP16KD"' * 167), BOARD.has.ebr)
+    assert not memories.crowded(_file(tmp_path / "a.json", '"type": "DP16KD"' * 145), BOARD.has.ebr)
+    assert memories.crowded(_file(tmp_path / "b.json", '"type": "DP16KD"' * 146), BOARD.has.ebr)
     monkeypatch.setattr(build, "crowded", lambda netlist, blocks: True)
     lines = []
     manifest = Manifest.read(manifest_of(replace(_builder(tmp_path), progress=lines.append).build(1)))
