@@ -80,7 +80,7 @@ class AskSignature(wiring.Signature):
     kind : Out(Ask)
     addr : Out(14)
     word : Out(32)
-        What is written, or clocks to wait.
+        The word to be written, or the number of clocks to wait.
     """
 
     def __init__(self):
@@ -119,7 +119,8 @@ class NativeSignature(wiring.Signature):
     cmd_valid, cmd_ready, cmd_we, cmd_addr : Out(1), In(1), Out(1), Out(25)
         An access to 128 bits.
     wdata_data, wdata_ready : Out(128), In(1)
-        What is written is taken with ``wdata_ready``, some clocks after its command; it has to be there before.
+        LiteDRAM takes a word to be written in a clock with ``wdata_ready``, some clocks after its command. The word
+        has to be there before.
     rdata_valid, rdata_data : In(1), In(128)
         What was read comes in the commands' order, and does not wait.
     csr_adr, csr_we, csr_re, csr_dat_w, csr_dat_r : Out(14), Out(1), Out(1), Out(32), In(32)

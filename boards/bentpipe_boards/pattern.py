@@ -135,7 +135,7 @@ class PatternGenerator(wiring.Component):
 
 
 class PatternChecker(wiring.Component):
-    """The checker of payload: it says of each cell whether all its octets continue those before it.
+    """The checker of payload: it tells for each cell whether all its octets continue those before it.
 
     A cell is withheld if it does, and is neither the first nor the last of its SDU. The place is found anew in each
     cell, from the increase of one octet. If that octet has the increase by chance, the next cell does not continue and

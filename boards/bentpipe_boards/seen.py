@@ -39,7 +39,7 @@ def problems(report: Any) -> list[str]:
     if not target.startswith(("board:/", "board:udp:")):
         found.append(f"its target is {target or 'missing'}: a simulated board is not seen on hardware")
     checks = report.get("checks")
-    checks = checks if isinstance(checks, list) else []
+    checks = [check for check in checks if isinstance(check, dict)] if isinstance(checks, list) else []
     names = {check.get("what") for check in checks}
     if missing := sorted(_CHECKS - names):
         found.append(f"lacks the checks {', '.join(missing)}")

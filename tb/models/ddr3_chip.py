@@ -235,7 +235,7 @@ class Controller:
             good = self.delays[byte] in window.get(self.slips[byte], range(0))
             self._seen |= (self.delays[byte] in self._strobes) << byte
             for beat in range(8):
-                # What is read too late is another beat
+                # With a wrong delay the word of the next beat is read
                 value = beats[beat if good else (beat + 1) % 8] >> 8 * byte & 0xFF
                 words[beat // 4] |= value << 16 * (beat % 4) + 8 * byte
         for phase, word in enumerate(words):

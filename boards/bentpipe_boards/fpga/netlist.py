@@ -12,12 +12,13 @@ from bentpipe_boards.fpga.errors import FpgaError
 
 __all__ = ["KEPT_FREE", "set_for_router", "spread"]
 
-KEPT_FREE: Final = {"from": 0.4, "every": 5}
-"""A netlist that uses this share of a device's LUTs, or more, is placed with each fifth row of logic kept free.
+KEPT_FREE: Final = {"from": 0.4, "to": 0.75, "every": 5}
+"""A netlist that uses a share of a device's LUTs between these two is placed with each fifth row of logic kept free.
 
 nextpnr's static placer fills 0.7 of the LUTs where it places any, and leaves the corners of the device empty. The wires
 of so dense a region may not suffice. With free rows the plan `lan` has a density of 0.69 everywhere between them: a
 placement that could not be routed otherwise was routed in 34 iterations (nextpnr 0.11). Carry chains lie along rows.
+A larger netlist needs the free rows itself.
 """
 _LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
 _PLACES: Final = tuple(f"SLICE{each}.K{k}" for each in "ABCD" for k in range(2))
@@ -29,7 +30,7 @@ _TOP: Final = '"top": {'
 def spread(netlist: Path, spread_netlist: Path, device: Device) -> int:
     """Write a netlist of yosys once more, with look-up tables without connections in the rows that are to be free.
 
-    Return their number. It is 0, and nothing is written, for a netlist that uses few LUTs.
+    Return their number. It is 0, and nothing is written, for a netlist that uses few LUTs, or almost all.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def spread(netlist: Path, spread_netlist: Path, device: Device) -> int:
     """
     text = netlist.read_text()
     used = sum(luts * text.count(f'"type": "{kind}"') for kind, luts in _LUTS.items())
-    if used < KEPT_FREE["from"] * device.lut:
+    if not KEPT_FREE["from"] <= used / device.lut <= KEPT_FREE["to"]:
         return 0
     begin = text.find(_CELLS, text.find(_TOP))
     if _TOP not in text or begin < 0:

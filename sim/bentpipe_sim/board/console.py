@@ -126,8 +126,12 @@ class Console(cmd.Cmd):
             raise ValueError(f"{name} can only be read")
         if count > 1:
             raise ValueError(f"{name} has {count} words: name one, such as {name}[0]")
-        self._board.write(addr, [_number(values[0])])
+        value = _number(values[0])
+        if addr == self._places["board.reset"].addr:
+            return self.do_reset("")
+        self._board.write(addr, [value])
         self._board.read([])
+        return None
 
     def do_run(self, text: str) -> None:
         """Let time pass, one tick by default, and print PDUs that arrive: run [TICKS]."""

@@ -39,6 +39,7 @@ def test_a_word_of_a_table_is_named_by_its_index() -> None:
 def test_time_passes_as_it_is_told() -> None:
     found = _answers("run 10\nrun\nreset\nrun 5\nrun 1\n")
     assert found == [f"the next tick is {tick}" for tick in (10, 11, 5, 6)]
+    assert _answers("run 5\nwrite board.reset 1\nrun 1\n") == ["the next tick is 5", "the next tick is 1"]
     pipe = ModelPipe(PLANS["line"])
     _answers("run 20\n", pipe)
     assert _answers("run 3\n", pipe) == ["the next tick is 23"], "a second session finds the board as it is"

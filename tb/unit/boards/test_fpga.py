@@ -504,11 +504,13 @@ def test_a_large_netlist_is_placed_with_each_fifth_row_free(tmp_path):
     assert all(cell["type"] == "LUT4" and not cell["connections"]["Z"] for cell in added.values())
     (tmp_path / "top.json").write_text(_netlist(luts - 1, chains=1500, memories=1000))
     assert spread(tmp_path / "top.json", tmp_path / "none.json", BOARD.has) == 0
+    (tmp_path / "top.json").write_text(_netlist(int(BOARD.has.lut * KEPT_FREE["to"]) + 1, chains=0, memories=0))
+    assert spread(tmp_path / "top.json", tmp_path / "none.json", BOARD.has) == 0, "there would be no room"
     assert not (tmp_path / "none.json").exists()
 
 
 def test_what_is_no_netlist_is_not_spread(tmp_path, monkeypatch):
-    monkeypatch.setitem(KEPT_FREE, "from", 0)
+    monkeypatch.setitem(KEPT_FREE, "from", 0.0)
     for text in ("{}", '{"top": {}}', '{"modules": {"other": {"cells": {}}}}'):
         (tmp_path / "top.json").write_text(text)
         with pytest.raises(FpgaError, match="this one has none"):

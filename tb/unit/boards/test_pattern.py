@@ -55,7 +55,7 @@ class _Checker:
         self.found: dict[int, Cells] = {}
 
     def cell(self, vc: int, cell: bytes, *, first: bool, last: bool, idle: int) -> None:
-        """Give a cell, and keep what is said of it."""
+        """Give a cell, and keep the checker's result for it."""
         ports, said = self.node.ports, 0
         for clock in range(SPACE + idle):
             valid = clock < WORDS

@@ -57,6 +57,7 @@ def test_only_a_report_of_a_board_is_good(report: dict[str, Any]) -> None:
         ({"sha256": "12"}, "its sha256 is not one"),
         ({"passed": False}, "passed is not what its checks say"),
         ({"checks": []}, "lacks the checks frames, identification, registers, ticks, traffic"),
+        ({"checks": [1]}, "lacks the checks frames, identification, registers, ticks, traffic"),
         ({"plan": {}}, "has no plan with the gateware of the board"),
     ],
 )
