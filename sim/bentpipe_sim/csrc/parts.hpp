@@ -43,15 +43,17 @@ class ThreadChoice {
     // The stretch took so long a tick.
     void took(double seconds_a_tick) {
         double& pace = pace_[next() != 1];
-        pace = pace > 0 && !tries_ ? (pace + seconds_a_tick) / 2 : seconds_a_tick;
+        pace = pace > 0 ? (3 * pace + seconds_a_tick) / 4 : seconds_a_tick;
         if (tries_) {
             tries_ = false;
             const bool better = pace_[!with_all_] < pace_[with_all_];
             with_all_ ^= better;
             wait_ = better ? SOON : wait_ < LATE ? 2 * wait_ : LATE;
             left_ = wait_;
-        } else if (all_ > 1 && --left_ == 0) {
-            tries_ = true;
+        } else if (all_ > 1) {
+            // Other processes use the cores: do not wait for the next trial.
+            const bool slow = with_all_ && pace_[0] > 0 && seconds_a_tick > pace_[0];
+            tries_ = --left_ == 0 || slow;
         }
     }
 
@@ -59,7 +61,7 @@ class ThreadChoice {
     static constexpr unsigned SOON = 8, LATE = 256;  // stretches between two trials
     size_t all_;
     bool with_all_ = true, tries_ = false;  // `tries_`: the other way for one stretch
-    unsigned wait_ = SOON, left_ = 2;
+    unsigned wait_ = SOON, left_ = 1;
     double pace_[2]{};  // of one thread, of all
 };
 
@@ -121,6 +123,7 @@ class Parts {
     size_t noisy_ = 0;  // the interface because of which the last run was whole
     const char *rule_ = "", *why_whole_ = "";
     uint64_t windows_ = 0, stretch_;  // ticks
+    uint64_t turn_ = 0;  // ticks that a part is given at most
     bool records_ = false;
     std::vector<bp_window> recorded_;
 

@@ -162,7 +162,7 @@ def busy(case: str, threads: int, others: int) -> tuple[float, float]:
     try:
         networks = [make(count, delay_ps, threads=1, parts=1), make(count, delay_ps, threads=threads)]
         found: list[list[float]] = [[], []]
-        at, turn = 2 * delay_ps / PS + 0.02, 0.3 / count
+        at, turn = 2 * delay_ps / PS + 0.02, 1.5 / count
         for number in range(11):
             for k, network in enumerate(networks):
                 begin = time.perf_counter()
