@@ -16,6 +16,9 @@ using Clock = std::chrono::steady_clock;
 // the time of the thread that it waits for where other processes use the cores.
 constexpr auto SPIN = std::chrono::microseconds(60);
 
+// A thread takes a part of another thread after it has waited so long: its nodes move from caches to caches.
+constexpr auto PATIENCE = std::chrono::microseconds(15);
+
 // A run shorter than this many ticks (0.1 ms) takes as long as its threads take to start.
 constexpr uint64_t SHORT = 566;
 
@@ -148,7 +151,9 @@ void Parts::advance_all(uint64_t until) {
         const auto begin = Clock::now();
         go(at);
         const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-        if (ticks >= SHORT) choice_.took(took / double(ticks));
+        // The first stretches, whose length is being found, take as long as their threads take to start.
+        const bool counts = ticks < stretch_ ? ticks >= SHORT : took >= SOON;
+        if (counts) choice_.took(took / double(ticks));
         const size_t entered = LedgerFeed::enter(feeds);
         if (took > LATE || entered > MANY) stretch_ = std::max(SHORT, stretch_ / 2);
         else if (took < SOON && ticks == stretch_) stretch_ = std::min(NEVER / 4, stretch_ * 2);
@@ -203,10 +208,20 @@ void Parts::go(uint64_t until) {
 // A thread has parts of its own, whose nodes are in its caches. When none of them can go on it takes one of another thread.
 void Parts::work(size_t thread, uint64_t until) {
     const size_t count = parts_.size(), first = thread * count / threads_, end = (thread + 1) * count / threads_;
+    bool waits = false;
+    Clock::time_point patient;  // until then
     for (;;) {
         const uint64_t seen = progress_.load(std::memory_order_acquire);
-        if (look_at(first, end - first, until, false)) continue;
-        if (threads_ > 1 && look_at(end, count - (end - first), until, true)) continue;
+        if (look_at(first, end - first, until, false)) {
+            waits = false;
+            continue;
+        }
+        if (threads_ > 1) {
+            if (!waits) patient = Clock::now() + PATIENCE;
+            waits = true;
+            if (progresses(seen, patient)) continue;
+            if (look_at(end, count - (end - first), until, true)) continue;
+        }
         const bool all = std::all_of(parts_.begin(), parts_.end(), [until](const auto& part) {
             return part->done.load(std::memory_order_acquire) > until;
         });
@@ -285,10 +300,16 @@ void Parts::publish() {
     wake_.notify_all();
 }
 
+// Whether a window ends before this time, since there were so many.
+bool Parts::progresses(uint64_t seen, std::chrono::steady_clock::time_point end) const {
+    while (Clock::now() < end)
+        if (progress_.load(std::memory_order_acquire) != seen) return true;
+    return false;
+}
+
 // Wait until a window has ended since there were so many.
 void Parts::wait(uint64_t seen) {
-    for (const auto end = Clock::now() + SPIN; Clock::now() < end;)
-        if (progress_.load(std::memory_order_acquire) != seen) return;
+    if (progresses(seen, Clock::now() + SPIN)) return;
     std::unique_lock<std::mutex> held(lock_);
     ++sleeping_;
     wake_.wait(held, [&] { return progress_.load() != seen; });

@@ -9,6 +9,7 @@
 // saved, read and changed there. So each run may have other parts, or none.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -111,6 +112,7 @@ class Parts {
     bool look_at(size_t first, size_t count, uint64_t until, bool one);
     static void collect(Channel& channel, Loop& loop, uint64_t next);
     static void hand_over(Channel& channel);
+    bool progresses(uint64_t seen, std::chrono::steady_clock::time_point end) const;
     void wait(uint64_t seen);
     void publish();
 

@@ -2,8 +2,8 @@
 
 A network runs in parts on one thread, and each window is recorded: from which tick to which a part ran, and how long
 that took. Then threads are simulated that go through the same ticks by the rules of ``csrc/parts.cpp``. A thread has
-parts of its own, and takes one of another thread if none of them can go on. A part may be ahead of those before it by
-the delay of the wires between them.
+parts of its own, and takes one of another thread if none of them can go on for some time. A part may be ahead of those
+before it by the delay of the wires between them, and each thread has some turns in a stretch at least.
 
 Left out: threads share caches and memory, and clock rates fall when many cores work.
 """
@@ -11,6 +11,7 @@ Left out: threads share caches and memory, and clock rates fall when many cores 
 from __future__ import annotations
 
 import heapq
+import math
 import statistics
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,11 +22,20 @@ from typing import Any, Final, NamedTuple
 from bentpipe.bench.cases import PS
 from bentpipe.bench.parts import CASES
 
-__all__ = ["HAND_OVER_S", "THREADS", "Dependence", "Recording", "Window", "draw", "elapsed", "record"]
+__all__ = ["HAND_OVER_S", "PATIENCE_S", "THREADS", "TURNS", "Dependence", "Recording", "Window", "draw", "elapsed", "record"]
 
 THREADS: Final = tuple(range(1, 17))
 HAND_OVER_S: Final = 0.3e-6
 """Seconds to hand a window over to another thread (docs/decisions/015)."""
+
+PATIENCE_S: Final = 15e-6
+"""Seconds that a thread waits before it takes a part of another one: ``PATIENCE`` in ``csrc/parts.cpp``."""
+
+TURNS: Final = 16
+"""Turns of a thread in a stretch, at least: ``TURNS`` in ``csrc/parts.cpp``."""
+
+_NONE: Final = -1
+"""The part of a thread that has waited long enough for its own."""
 
 _OUTLIER: Final = 5
 """A window that took so many times as long as most of its part, a tick, was interrupted by something else."""
@@ -118,7 +128,9 @@ class _Costs:
         return before + pace * (tick - self._firsts[k])
 
 
-def elapsed(recording: Recording, threads: int, hand_over_s: float = HAND_OVER_S) -> float:
+def elapsed(
+    recording: Recording, threads: int, hand_over_s: float = HAND_OVER_S, patience_s: float = PATIENCE_S
+) -> float:
     """Return the seconds that so many threads would take for the recorded run."""
     by_part: defaultdict[int, list[Window]] = defaultdict(list)
     for each in recording.windows:
@@ -130,7 +142,7 @@ def elapsed(recording: Recording, threads: int, hand_over_s: float = HAND_OVER_S
     following = [by_part[part][0].first for part in range(recording.parts)]
     total = 0.0
     for end in _stretches(by_part):
-        total += _stretch(costs, before, following, end, min(threads, recording.parts), hand_over_s)
+        total += _stretch(costs, before, following, end, min(threads, recording.parts), (hand_over_s, patience_s))
     return total
 
 
@@ -146,38 +158,50 @@ def _stretch(
     following: list[int],
     end: int,
     threads: int,
-    hand_over_s: float,
+    delays_s: tuple[float, float],
 ) -> float:
-    """Take all parts from the tick that follows those that they have done to the end of a stretch; return the time."""
+    """Take all parts from the tick that follows those that they have done to the end of a stretch; return the time.
+    ``delays_s`` are those of a hand-over and before a part of another thread is taken, seconds."""
     count, now = len(costs), 0.0
+    hand_over_s, patience_s = delays_s if threads > 1 else (0.0, 0.0)
+    turns = 1 if threads == 1 else -(-TURNS * threads // count)
+    most = (end - following[0]) // turns + 1
     taken = [False] * count
     running: list[tuple[float, int, int, int]] = []  # until when, thread, part, last tick
     again: list[list[int]] = [[] for _ in range(threads)]  # parts that a thread still gives a turn in this round
     idle = [*range(threads)]
+    patient = [math.inf] * threads  # until when a thread waits for its own parts
     own = [range(k * count // threads, (k + 1) * count // threads) for k in range(threads)]
 
     def reach(part: int) -> int:
-        return min([end, *(following[on] + ahead - 1 for on, ahead in before[part])])
+        return min([end, following[part] + most - 1, *(following[on] + ahead - 1 for on, ahead in before[part])])
 
     def begin(thread: int) -> bool:
-        others = [(own[thread].stop + k) % count for k in range(count - len(own[thread]))]
+        takes = now >= patient[thread]
+        others = [(own[thread].stop + k) % count for k in range(count - len(own[thread]))] if takes else []
         for part in (*again[thread], *own[thread], *others):
             last = reach(part)
             if not taken[part] and last >= following[part]:
                 again[thread] = [each for each in own[thread] if each > part] if part in own[thread] else []
                 taken[part] = True
                 spent = costs[part].upto(last + 1) - costs[part].upto(following[part])
-                heapq.heappush(running, (now + spent + (hand_over_s if threads > 1 else 0.0), thread, part, last))
+                if part in own[thread]:
+                    patient[thread] = math.inf
+                heapq.heappush(running, (now + spent + hand_over_s, thread, part, last))
                 return True
+        if patient[thread] == math.inf:
+            patient[thread] = now + patience_s
+            heapq.heappush(running, (patient[thread], thread, _NONE, end))
         return False
 
     while True:
         idle = [thread for thread in idle if not begin(thread)]
-        if not running:
+        if min(following) > end:
             return now
         now, thread, part, last = heapq.heappop(running)
-        following[part], taken[part] = last + 1, False
-        idle.append(thread)
+        if part != _NONE:
+            following[part], taken[part] = last + 1, False
+            idle.append(thread)
 
 
 def draw(found: Mapping[str, Sequence[float]], file: Path) -> None:
