@@ -22,7 +22,18 @@ from typing import Any, Final, NamedTuple
 from bentpipe.bench.cases import PS
 from bentpipe.bench.parts import CASES
 
-__all__ = ["HAND_OVER_S", "PATIENCE_S", "THREADS", "TURNS", "Dependence", "Recording", "Window", "draw", "elapsed", "record"]
+__all__ = [
+    "HAND_OVER_S",
+    "PATIENCE_S",
+    "THREADS",
+    "TURNS",
+    "Dependence",
+    "Recording",
+    "Window",
+    "draw",
+    "elapsed",
+    "record",
+]
 
 THREADS: Final = tuple(range(1, 17))
 HAND_OVER_S: Final = 0.3e-6
