@@ -176,6 +176,12 @@ COMPONENTS = (
         for cells in (2048, 4096, 7680, 8192)
     ),
     Entry(
+        "switch-8192-board",
+        lambda: Switch(width=NARROW, vcs=16, cells=8192, ports=4),
+        "16 VCs, as on boards, 4 ports, 8192 cells",
+        node=True,
+    ),
+    Entry(
         "switch-2048-vcs",
         lambda: Switch(width=NARROW, vcs=2048, cells=2048, ports=4),
         "2048 VCs, 4 ports, 2048 cells",

@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bentpipe_sim.board.board import Board
-from bentpipe_sim.board.client import Client
-from bentpipe_sim.board.lockstep import LockstepNetwork
-from bentpipe_sim.board.pipe import Pipe
-from bentpipe_sim.board.target import ALONE, TARGET, make_network, open_target
-from bentpipe_sim.board.windows import Plan
+from bentpipe_sim.board.target import ALONE, TARGET, make_network
 from bentpipe_sim.network import Network
 from boards.alone import assert_same
 from boards.networks import NETWORKS, play
+from boards.sessions import play_two_sessions
 
 
 def _run(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -81,38 +76,7 @@ def test_networks_on_the_rtl_by_itself(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_wires_in_an_sdram() -> None:
-    """All wires of a network, near and far ones, are in the model of the chip; a second session begins in the middle of
-    the first one's traffic."""
-    lines: list[_Held] = []
-
-    def attach(plan: Plan) -> Board:
-        plan = replace(plan, sdram=tuple(range(plan.faces)))
-        if not lines:
-            lines.append(_Held(open_target("board:sim", plan)[0]))
-        return Board(Client(lines[0], patience=40.0))
-
-    try:
-        for pdus, until_ms in ((12, 0.7), (6, 8)):
-            network = LockstepNetwork(attach, 3)
-            try:
-                events = play(network, NETWORKS["overrun"](network), pdus=pdus, until_ms=until_ms)
-                if until_ms > 1:
-                    verified = network.verify()
-                    assert verified["pdus"] == verified["ended"] == len(events) > 6
-            finally:
-                network.close()
-    finally:
-        lines[0].end()
-
-
-class _Held:
-    """The line to a board that is left on when a session ends."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self.now, self.send, self.receive, self.end = pipe.now, pipe.send, pipe.receive, pipe.close
-
-    def close(self) -> None:
-        """Leave the board on."""
+    play_two_sessions()
 
 
 @pytest.mark.parametrize(

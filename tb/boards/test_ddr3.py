@@ -9,16 +9,11 @@ import pytest
 
 from benches.record_lines import OC3C_TICKS, TICK_PS
 from bentpipe_boards.fpga.plans import PLANS
-from bentpipe_sim.board.board import Board
-from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.ddr3 import Ddr3, Levelled, mode_registers
-from bentpipe_sim.board.lockstep import LockstepNetwork
-from bentpipe_sim.board.pipe import Pipe
 from bentpipe_sim.board.selftest import SelfTest
 from bentpipe_sim.board.target import open_target
-from bentpipe_sim.board.windows import Plan
 from boards.ddr3 import CLOCK_HZ, Bench, built
-from boards.networks import NETWORKS, play
+from boards.sessions import play_two_sessions
 from models.ddr3_chip import CLOCK_NS, COMMANDS, Chip, decode
 from unit.boards.test_ddr3_start import MEANT
 
@@ -90,32 +85,7 @@ def test_267_ms_at_oc_3c_both_ways(library: Path, ratio: float) -> None:
 
 
 def test_wires_in_a_ddr3_memory() -> None:
-    """All wires of a network, near and far ones, are behind LiteDRAM; a second session begins in the middle of the
-    first one's traffic."""
-    lines: list[_Held] = []
-
-    def attach(plan: Plan) -> Board:
-        plan = replace(plan, sdram=tuple(range(plan.faces)), ddr3=True)
-        if not lines:
-            lines.append(_Held(open_target("board:sim", plan)[0]))
-        board = Board(Client(lines[0], patience=40.0))
-        started.append(board.memory)
-        return board
-
-    started: list[list[Levelled]] = []
-    try:
-        for pdus, until_ms in ((12, 0.7), (6, 8)):
-            network = LockstepNetwork(attach, 3)
-            try:
-                events = play(network, NETWORKS["overrun"](network), pdus=pdus, until_ms=until_ms)
-                if until_ms > 1:
-                    verified = network.verify()
-                    assert verified["pdus"] == verified["ended"] == len(events) > 6
-            finally:
-                network.close()
-    finally:
-        lines[0].end()
-    assert started == [LEVELLED, []], "once for both sessions"
+    assert play_two_sessions(ddr3=True) == [LEVELLED, []], "once for both sessions"
 
 
 def test_the_self_test_passes_with_litedram() -> None:
@@ -127,13 +97,3 @@ def test_the_self_test_passes_with_litedram() -> None:
         pipe.close()
     assert [check for check in checks if not check.passed] == []
     assert [check.what for check in checks].count("long wire") == 2
-
-
-class _Held:
-    """The line to a board that is left on when a session ends."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self.now, self.send, self.receive, self.end = pipe.now, pipe.send, pipe.receive, pipe.close
-
-    def close(self) -> None:
-        """Leave the board on."""

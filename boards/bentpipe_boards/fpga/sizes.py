@@ -47,6 +47,10 @@ _DDR3: Final = (4500, 2900)
 _HOST_PORT: Final = (900, 700)
 _PATTERNS: Final = (750, 460)
 """Of a host port of 16 VCs: generator and checker of payload, and records that can be withdrawn."""
+_SOURCES: Final = (290, 170)
+"""Of a host port: a source and a sink of SDUs."""
+_PACE: Final = (810, 220)
+"""Of the core: the pace of time."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,10 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
     if plan.sdram:
         kind, size = ("DDR3", _DDR3) if plan.ddr3 else ("SDRAM", _SDRAM)
         add(kind, f"{len(plan.sdram)} wires of {plan.sdram_cells} cells", _takes(size, 0))
-    add("core", f"frames of {frames} words", _takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
+    core = Counter(_takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
+    if plan.is_paced:
+        core.update(_takes(_PACE, 0))
+    add("core", f"frames of {frames} words", dict(core))
     for index, (name, shape) in enumerate(zip(names, plan.nodes, strict=True)):
         add(name, str(shape), _node(plan, index, shape))
     add_up = {key: sum(getattr(row, key) for row in rows) for key in room}
@@ -170,6 +177,8 @@ def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
         if plan.patterns:
             vcs = dict(shape.parameters)["vcs"]
             takes.update(_takes(_PATTERNS, _blocks(2 * vcs) + _blocks(4 * vcs)))
+        if plan.sources:
+            takes.update(_takes(_SOURCES, 0))
     return dict(takes)
 
 

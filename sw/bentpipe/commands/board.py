@@ -59,16 +59,23 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", help="name of a catalogue experiment, or a TOML file")
     parser.add_argument("board", metavar="BOARD", help="name of a board; bentpipe board list shows them")
     set_option(parser)
-    _patterns_option(parser)
+    _generator_options(parser)
     json_option(parser)
 
 
-def _patterns_option(parser: argparse.ArgumentParser) -> None:
+def _generator_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patterns",
         action="store_true",
         help="make and check payload on the board, so that only the first cells of PDUs cross its line",
     )
+    parser.add_argument(
+        "--sources", action="store_true", help="--patterns, and a source and a sink of SDUs at each interface"
+    )
+
+
+def _with_generators(plan: Plan, given: argparse.Namespace) -> Plan:
+    return replace(plan, patterns=given.patterns or given.sources, sources=given.sources)
 
 
 def _plan(given: argparse.Namespace) -> int:
@@ -79,7 +86,7 @@ def _plan(given: argparse.Namespace) -> int:
 
     board = board_named(given.board)
     name, plan, names = _experiment_plan(given.experiment, given.settings, board)
-    plan = replace(plan, patterns=given.patterns)
+    plan = _with_generators(plan, given)
     rows = rows_of(plan, board, names)
     fits = not rows[-1].why
     buffer_cells = None if fits else fitting_buffer(plan, board)
@@ -232,10 +239,7 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="VLANs of Ethernet for each interface, for real traffic in free-running time (default: 0, none)",
     )
-    _patterns_option(parser)
-    parser.add_argument(
-        "--sources", action="store_true", help="--patterns, and a source and a sink of SDUs at each interface"
-    )
+    _generator_options(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="output folder (default: build/BOARD-PLAN)")
 
 
@@ -255,7 +259,7 @@ def _build(given: argparse.Namespace) -> int:
     clock_hz = board.clock_hz if given.clock is None else round(given.clock * 1e6)
     ethernet = _ethernet(given, board)
     plan = _with_vlans(plan, given.vlans, board, ethernet)
-    plan = replace(plan, patterns=given.patterns or given.sources, sources=given.sources)
+    plan = _with_generators(plan, given)
     carrier = f"-{plan.vlans}vlans" if plan.vlans else ""
     carrier += "-sources" if plan.sources else "-patterns" if plan.patterns else ""
     folder = given.out or Path("build") / f"{board.name}-{Path(name).stem}{carrier}"

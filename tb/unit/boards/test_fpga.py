@@ -729,6 +729,21 @@ def test_a_plan_says_which_nodes_do_not_fit_and_what_they_lack(monkeypatch, caps
     assert main(["board", "plan", "lan-3flows", "ulx3s-85f"]) == 0
 
 
+def test_generators_take_their_room(monkeypatch, capsys):
+    """A host port's parts stand in the row of its interface, and those of the pace of time in the core's."""
+    monkeypatch.setattr(sizes, "_measured", lambda shape: {"lut": 4000, "ff": 3000, "ebr": 2, "dsp": 6})
+
+    def luts(*options: str) -> dict[str, int]:
+        assert main(["board", "plan", "lan-1flow", "ulx3s-85f", "--json", *options]) == 0
+        return {row["name"]: row["lut"] for row in json.loads(capsys.readouterr().out)["rows"]}
+
+    plain, patterns, sources = luts(), luts("--patterns"), luts("--sources")
+    assert {name for name in plain if patterns[name] > plain[name]} == {"alpha1", "alpha2", "all"}
+    more = {name: sources[name] - patterns[name] for name in plain}
+    assert {name for name, lut in more.items() if lut} == {"alpha1", "alpha2", "core", "all"}
+    assert more["all"] == more["alpha1"] + more["alpha2"] + more["core"]
+
+
 def _switch_of_36_cells_a_block(shape: Shape) -> dict[str, int]:
     ebr = dict(shape.parameters).get("cells", 0) // 36
     return {"lut": 4000, "ff": 3000, "ebr": ebr, "dsp": 6}
