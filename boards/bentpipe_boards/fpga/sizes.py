@@ -34,16 +34,17 @@ _MAPPED_CELLS: Final = 8192
 that of this one, with the block memories of its payload alone."""
 _CELL_BITS: Final = 8 * 48
 _BLOCK_BITS: Final = 18 << 10
-_SHALLOW: Final = 32
-"""Rows up to which a memory is one of LUTs."""
 
 # LUTs and flip-flops of the parts around nodes: `python -m bentpipe_boards.synth --quick` of each, and the difference
-# between the plan `line` and its nodes
+# between the plan `line` and its nodes; those of LiteDRAM are what is left of the plan `far-ddr3`
 _CORE: Final = (3600, 1700)
 _WIRE: Final = (1000, 770)
 _LONG_WIRE: Final = (1100, 800)
 _SDRAM: Final = (850, 550)
-_DDR3: Final = (4500, 2900)
+_DDR3: Final = (3600, 2200)
+_ETHERNET: Final = (5150, 3240)
+"""Of ECPIX-5's plan `lan` with Ethernet, less the same without."""
+_ETHERNET_BLOCKS: Final = 3
 _HOST_PORT: Final = (900, 700)
 _PATTERNS: Final = (750, 460)
 """Of a host port of 16 VCs: generator and checker of payload, and records that can be withdrawn."""
@@ -141,6 +142,8 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
     if plan.sdram:
         kind, size = ("DDR3", _DDR3) if plan.ddr3 else ("SDRAM", _SDRAM)
         add(kind, f"{len(plan.sdram)} wires of {plan.sdram_cells} cells", _takes(size, 0))
+    if board.rgmii:
+        add("Ethernet", "unless it is built without: --ip none", _takes(_ETHERNET, _ETHERNET_BLOCKS))
     core = Counter(_takes(_CORE, 3 * _blocks(frames) + _blocks(words)))
     if plan.is_paced:
         core.update(_takes(_PACE, 0))
@@ -171,7 +174,7 @@ def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
         if face in plan.sdram:
             takes.update(_takes(_LONG_WIRE, 1 + _BOXES))
         else:
-            takes.update(_takes(_WIRE, _blocks(16 * cells) + (2 * _blocks(cells) if cells > _SHALLOW else 0)))
+            takes.update(_takes(_WIRE, _blocks(16 * cells) + 2 * _blocks(cells)))
     if shape.kind == "nic":
         takes.update(_takes(_HOST_PORT, _blocks(plan.tx_words) + _blocks(plan.rx_words)))
         if plan.patterns:

@@ -174,13 +174,16 @@ def _verdict(name: str, board: Board) -> str:
 
 
 def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
+    from bentpipe_boards.fpga.sizes import ROUTABLE
+
+    luts, blocks = f"{ROUTABLE['lut']:.0%}".replace("%", " %"), f"{ROUTABLE['ebr']:.0%}".replace("%", " %")
     lines = [
         "# Which experiment fits which board",
         "",
         "Made by `bentpipe board fits --page docs/board-fits.md`: yosys maps each node of the network, and the sizes",
-        "are added up. Of an experiment with several cases it is the network of the first one. What uses at most 85 %",
-        "of the LUTs and flip-flops and 90 % of the block memories (EBR) counts as fitting. Long delays are in the",
-        "memory of the board. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
+        "are added up. Of an experiment with several cases it is the network of the first one. What uses at most",
+        f"{luts} of the LUTs and flip-flops and {blocks} of the block memories (EBR) counts as fitting. Long delays are",
+        "in the memory of the board. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
         "BOARD` prints the settings for them.",
         "",
         f"| {' | '.join(heads)} |",

@@ -725,7 +725,7 @@ def test_a_plan_says_which_nodes_do_not_fit_and_what_they_lack(monkeypatch, caps
     assert not told["fits"]
     assert lacking
     assert all("EBR needed" in row["why"] for row in told["rows"] if row["name"] in lacking)
-    ebr.update(switch=15, nic=2)
+    ebr.update(switch=5, nic=2)
     assert main(["board", "plan", "lan-3flows", "ulx3s-85f"]) == 0
 
 
