@@ -1,4 +1,4 @@
-"""Whether a run takes one thread or several: what its choice costs on machines of several kinds, beside the better way."""
+"""Whether a run takes one thread or several: what its choice costs on several machines, beside the better way."""
 
 import subprocess
 
