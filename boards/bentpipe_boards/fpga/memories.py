@@ -15,10 +15,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["CROWDED", "better_places", "crowded", "fix"]
+__all__ = ["CROWDED", "FEW_ROWS", "SCARCE", "better_places", "crowded", "fix"]
 
 CROWDED: Final = 0.7
 """Share of a device's block memories from which on a netlist is placed twice."""
+SCARCE: Final = 0.6
+"""Share from which on memories of few rows are made of LUTs."""
+FEW_ROWS: Final = 32
+"""Rows of such a memory, at most. A wire's due ticks, 32 rows of 49 bits, else take two block memories of 512 rows."""
 _KINDS: Final = ("DP16KD", "MULT18X18D")
 _AT: Final = re.compile(r"X(\d+)/Y(\d+)/")
 _ROUNDS: Final = 6
@@ -28,9 +32,9 @@ _COMMON: Final = 2000
 _Point = tuple[int, int]
 
 
-def crowded(netlist: Path, blocks: int) -> bool:
-    """Return whether a netlist of yosys uses most of the block memories of a device that has ``blocks``."""
-    return netlist.read_text().count(f'"type": "{_KINDS[0]}"') >= CROWDED * blocks
+def crowded(netlist: Path, blocks: int, share: float = CROWDED) -> bool:
+    """Return whether a netlist of yosys uses this share of the block memories of a device that has ``blocks``."""
+    return netlist.read_text().count(f'"type": "{_KINDS[0]}"') >= share * blocks
 
 
 def better_places(placed: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from bentpipe_boards.components import Entry
 from bentpipe_boards.fpga.board import Board
+from bentpipe_boards.fpga.memories import FEW_ROWS, SCARCE
 from bentpipe_boards.synth import measure
 from bentpipe_hdl.cell import NARROW
 from bentpipe_sim.board.windows import DDR3_CELLS, SDRAM_CELLS, Plan
@@ -39,6 +40,8 @@ _BLOCK_BITS: Final = 18 << 10
 # between the plan `line` and its nodes; those of LiteDRAM are what is left of the plan `far-ddr3`
 _CORE: Final = (3600, 1700)
 _WIRE: Final = (1000, 770)
+_DUES: Final = (85, 0)
+"""Due ticks of a wire in LUTs."""
 _LONG_WIRE: Final = (1100, 800)
 _SDRAM: Final = (850, 550)
 _DDR3: Final = (3600, 2200)
@@ -121,8 +124,14 @@ def fitting_buffer(plan: Plan, board: Board) -> int | None:
 def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
     """Return a row for each node with its wires and host port, one for the core, and one for the sum.
 
-    A row that exceeds what the rows above it have left is marked.
+    A row that exceeds what the rows above it have left is marked. Where block memories are scarce, memories of few rows
+    are made of LUTs, as a build does.
     """
+    rows = _rows(plan, board, names, scarce=False)
+    return rows if rows[-1].ebr < SCARCE * board.has.ebr else _rows(plan, board, names, scarce=True)
+
+
+def _rows(plan: Plan, board: Board, names: Sequence[str], *, scarce: bool) -> list[Row]:
     has = board.has
     room = {name: int(share * getattr(has, name)) for name, share in ROUTABLE.items()}
     used: Counter[str] = Counter()
@@ -149,7 +158,7 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
         core.update(_takes(_PACE, 0))
     add("core", f"frames of {frames} words", dict(core))
     for index, (name, shape) in enumerate(zip(names, plan.nodes, strict=True)):
-        add(name, str(shape), _node(plan, index, shape))
+        add(name, str(shape), _node(plan, index, shape, scarce))
     add_up = {key: sum(getattr(row, key) for row in rows) for key in room}
     lost = [row.name for row in rows if row.why]
     why = f"{', '.join(lost)} left out" if lost else ""
@@ -167,14 +176,16 @@ def _blocks(rows: int) -> int:
     return -(-rows // _ROWS)
 
 
-def _node(plan: Plan, index: int, shape: Shape) -> dict[str, int]:
+def _node(plan: Plan, index: int, shape: Shape, scarce: bool) -> dict[str, int]:
     """Return a node with the wires behind its outputs, and its host port."""
     takes = Counter(_measured(shape))
     for face, cells in enumerate(plan.wires_of(index), plan.bases[index]):
         if face in plan.sdram:
             takes.update(_takes(_LONG_WIRE, 1 + _BOXES))
         else:
-            takes.update(_takes(_WIRE, _blocks(16 * cells) + 2 * _blocks(cells)))
+            in_luts = scarce and cells <= FEW_ROWS
+            takes.update(_takes(_DUES if in_luts else (0, 0), 0 if in_luts else 2 * _blocks(cells)))
+            takes.update(_takes(_WIRE, _blocks(16 * cells)))
     if shape.kind == "nic":
         takes.update(_takes(_HOST_PORT, _blocks(plan.tx_words) + _blocks(plan.rx_words)))
         if plan.patterns:

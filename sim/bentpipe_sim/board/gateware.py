@@ -12,7 +12,7 @@ from typing import Final
 from bentpipe_sim.cache import Cache
 from bentpipe_sim.tools import digest, digest_of
 
-__all__ = ["gateware", "outdated"]
+__all__ = ["BESIDE", "gateware", "outdated"]
 
 
 @cache
@@ -26,7 +26,7 @@ def gateware() -> str:
     if len(folders) < len(_PACKAGES):
         return ""
     nodes, boards = folders
-    files = [*sorted(nodes.rglob("*.py")), *sorted(boards.glob("*.py"))]
+    files = [*sorted(nodes.rglob("*.py")), *(file for file in sorted(boards.glob("*.py")) if file.stem not in BESIDE)]
 
     def made(folder: Path) -> Path:
         found = folder / name
@@ -37,6 +37,8 @@ def gateware() -> str:
     return Cache().make(name, made).read_text()
 
 
+BESIDE: Final = frozenset(("components", "devices", "litex_cores", "seen", "simulated", "synth", "tools"))
+"""Modules of boards that are not in a board: the table of sizes, tools."""
 _PACKAGES: Final = ("bentpipe_hdl", "bentpipe_boards")
 
 

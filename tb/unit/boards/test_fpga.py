@@ -232,6 +232,7 @@ def test_a_bitstream_with_ddr3_has_to_meet_its_clocks(tmp_path, tools, monkeypat
     assert told in capsys.readouterr().out
     assert json.loads((tmp_path / "ddr3.v").read_text()) == {"clock_hz": 75_000_000, "rows": 0}
     assert "read_verilog ddr3.v" in (tmp_path / "map.ys").read_text()
+    assert tools.ran == ["yosys", "place and route", "ecppack"], "nextpnr cannot read a placement with DQSBUFM"
 
 
 def test_a_missing_litedram_is_one_line(tmp_path, tools, monkeypatch, capsys):
@@ -274,6 +275,7 @@ class _Tools:
     def __init__(self, mhz: float = 60.0) -> None:
         self.mhz, self.ran, self.unroutable = mhz, [], set()
         self.wait: Callable[[], object] = lambda: None
+        self.blocks = 0
         self.line_mhz: float | None = None
         self.ethernet_mhz: float | None = None
         self.memory_mhz: float | None = None
@@ -303,6 +305,8 @@ class _Tools:
         constraints = (folder / command[command.index("--lpf") + 1]).read_text()
         wanted = dict(re.findall(r'FREQUENCY NET "(\S+)" ([\d.]+) MHZ;$', constraints, re.MULTILINE))
         clocks, crossing = self._clocks(command), self.crossing_ns
+        if "--no-place" not in command:
+            wanted = {net: hz for net, (_, hz) in clocks.items()}
         paths = [path("posedge $glbnet$clk", "posedge $glbnet$clk", 5.6)]
         if crossing:
             paths += [path("<async>", "posedge $glbnet$clk", 99.0), path("posedge $glbnet$clk", "<async>", 99.0)]
@@ -317,13 +321,14 @@ class _Tools:
     def __call__(self, command: list[str], log: Path, folder: Path, give_up: object = None) -> Spent:
         name = command[0].removeprefix("yowasp-")
         if name == "nextpnr-ecp5":
-            name = "place" if "--no-route" in command else "route"
+            name = "place" if "--no-route" in command else "route" if "--no-place" in command else "place and route"
         self.ran.append(name)
         self.wait()
-        if name == "route" and int(command[command.index("--seed") + 1]) in self.unroutable:
+        if name.endswith("route") and int(command[command.index("--seed") + 1]) in self.unroutable:
             raise GivenUpError("nextpnr-ecp5: no way")
         if name == "yosys":
-            (folder / "top.json").write_text("{}")
+            shallow = "ram_style" in (folder / "map.ys").read_text()
+            (folder / "top.json").write_text('"type": "DP16KD"' * (self.blocks - 24 * shallow))
         elif name == "place":
             assert give_up is None
             placement = {"modules": {"top": {"settings": {"seed": "1"}}}}
@@ -334,12 +339,13 @@ class _Tools:
                 for net, (mhz, wanted) in self._clocks(command).items()
             )
             log.write_text("Info: initial\n" + "".join(lines))
-        elif name == "route":
+        elif name.endswith("route"):
             assert give_up is build._stuck
             assert float(command[command.index("--freq") + 1]) in (50, 75), "the constraint is not in the placement"
-            placement = json.loads((folder / command[command.index("--json") + 1]).read_text())
-            settings = placement["modules"]["top"]["settings"]
-            assert settings == {"seed": "1", **build._SETTINGS}, "the router reads its settings from the placement"
+            if name == "route":
+                placement = json.loads((folder / command[command.index("--json") + 1]).read_text())
+                settings = placement["modules"]["top"]["settings"]
+                assert settings == {"seed": "1", **build._SETTINGS}, "the router reads its settings from the placement"
             report = self._report(command, folder)
             (folder / command[command.index("--report") + 1]).write_text(json.dumps(report))
         else:
@@ -560,14 +566,25 @@ def test_a_netlist_with_most_block_memories_is_placed_twice(tmp_path, tools, mon
     monkeypatch.setattr(build, "fix", lambda netlist, places, to: (fixed.append(places), to.write_text("{}")))
     assert not memories.crowded(_file(tmp_path / "a.json", '"type": "DP16KD"' * 145), BOARD.has.ebr)
     assert memories.crowded(_file(tmp_path / "b.json", '"type": "DP16KD"' * 146), BOARD.has.ebr)
-    monkeypatch.setattr(build, "crowded", lambda netlist, blocks: True)
+    tools.blocks = 146 + 24
+    monkeypatch.setattr(build, "spread", lambda netlist, thinned, has: 0)
     lines = []
     manifest = Manifest.read(manifest_of(replace(_builder(tmp_path), progress=lines.append).build(1)))
-    assert tools.ran == ["yosys", "place", "place", "route", "ecppack"]
+    assert tools.ran == ["yosys", "yosys", "place", "place", "route", "ecppack"]
+    assert manifest.steps["map"] == {"seconds": 2.0, "cpu_seconds": 2.0, "peak_mb": 1}
     assert fixed == [{"m": "X2/Y10/EBR"}]
     assert manifest.steps["place"] == {"seconds": 2.0, "cpu_seconds": 2.0, "peak_mb": 1}
     assert [line for line in lines if line.startswith("place memories, seed 1: runs")]
     assert not [path for path in (tmp_path / "seed-1").iterdir() if path.name in ("first.json", "fixed.json")]
+
+
+@pytest.mark.parametrize(("blocks", "runs"), [(124, 1), (125, 2)])
+def test_memories_of_few_rows_are_luts_where_block_memories_are_scarce(tmp_path, tools, monkeypatch, blocks, runs):
+    tools.blocks = blocks
+    monkeypatch.setattr(build, "spread", lambda netlist, thinned, has: 0)
+    _builder(tmp_path).build(1)
+    assert tools.ran == [*["yosys"] * runs, "place", "route", "ecppack"]
+    assert ("SIZE<=32" in (tmp_path / "map.ys").read_text()) == (runs == 2)
 
 
 def _file(path: Path, text: str) -> Path:

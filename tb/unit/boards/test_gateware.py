@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,14 @@ def test_comments_and_docstrings_do_not_count_and_code_does(tmp_path: Path) -> N
         file.write_text(text)
         found.append(gateware._code(file))
     assert found[0] == found[1] != found[2]
+
+
+def test_modules_that_do_not_count_are_in_no_board() -> None:
+    code = "import bentpipe_boards.top, sys; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "bentpipe_boards.core" in loaded
+    assert not {f"bentpipe_boards.{name}" for name in gateware.BESIDE} & set(loaded)
+    assert all(find_spec(f"bentpipe_boards.{name}") for name in gateware.BESIDE)
 
 
 def test_what_is_unknown_is_not_outdated(monkeypatch: pytest.MonkeyPatch) -> None:
