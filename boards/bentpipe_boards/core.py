@@ -14,7 +14,7 @@ from bentpipe_boards.host_port import HostPort
 from bentpipe_boards.sdram import SdramFifos, SdramSignature
 from bentpipe_boards.ticks import Ticks
 from bentpipe_boards.wire import STAMP_BITS, Inputs, LongWire, Wire
-from bentpipe_hdl.cell import NARROW, TIME_BITS, earlier
+from bentpipe_hdl.cell import NARROW, NEVER, TIME_BITS, CellSignature, earlier
 from bentpipe_hdl.csr import CsrMap, CsrSignature
 from bentpipe_sim.board.windows import FRAME_COUNTERS, HOST_PORT, WINDOW_BITS, board_registers, ports_of
 
@@ -287,6 +287,9 @@ class Core(wiring.Component):
                     m.d.comb += port.eq(held)
             for p in range(ports):
                 face = len(wires)
+                if not self.plan.wires[face]:
+                    wires.append(_NoWire())
+                    continue
                 wire = (LongWire if face in self.plan.sdram else Wire)(cells=self.plan.wires[face])
                 m.submodules[f"wire{face}"] = self._resettable(m, wire)
                 wires.append(wire)
@@ -418,6 +421,17 @@ class Core(wiring.Component):
                     m.d[self._parts_domain] += bus.r_data.eq(each.r_data)
             with m.Default():
                 m.d[self._parts_domain] += bus.r_data.eq(0)
+
+
+class _NoWire:
+    """What the inputs see of an output without a wire: no cell comes from it."""
+
+    def __init__(self):
+        self.o = CellSignature(NARROW).create()
+        self.offers, self.more, self.stamp = Const(0, 1), Const(0, 1), Const(0, STAMP_BITS)
+        self.due, self.check = Const(NEVER, TIME_BITS), Const(0, 32)
+        self.lost, self.late = Const(0, 16), Const(0, 16)
+        self.take = Signal()
 
 
 def memory_members(plan):

@@ -180,6 +180,8 @@ def _node(plan: Plan, index: int, shape: Shape, scarce: bool) -> dict[str, int]:
     """Return a node with the wires behind its outputs, and its host port."""
     takes = Counter(_measured(shape))
     for face, cells in enumerate(plan.wires_of(index), plan.bases[index]):
+        if not cells:
+            continue
         if face in plan.sdram:
             takes.update(_takes(_LONG_WIRE, 1 + _BOXES))
         else:

@@ -63,7 +63,8 @@ class NetworkOnBoard(Network):
 
 
 def plan_of(network: Network) -> Plan:
-    """Return the plan of a board for this network: its nodes in their order, and wires that are long enough.
+    """Return the plan of a board for this network: its nodes in their order, and wires that are long enough. Ports that
+    lead nowhere have none.
 
     Raises
     ------
@@ -78,7 +79,10 @@ def plan_of(network: Network) -> Plan:
         _check(node)
         for port in range(node.ports):
             held = wires.get((node.index, port))
-            most = 8 if held is None else (held + _JITTER) * 65536 // node.spacing(port) + INGRESS + 4
+            if held is None:
+                cells.append(0)
+                continue
+            most = (held + _JITTER) * 65536 // node.spacing(port) + INGRESS + 4
             cells.append(1 << max(4, most.bit_length()))
     shapes = tuple(node.shape() for node in network.nodes)
     nics = [node for node in network.nodes if isinstance(node, Nic)]

@@ -400,11 +400,14 @@ class SelfTest:
             return self._play(network, nic, [network.add_vc([nic, link, nic], 0, 100)], errors=True)
 
     def _switch(self, window: int, shape: Shape, port: int) -> str:
-        """Send cells through a port to the next one, which is slow, so that the buffer fills; return a line with the
-        result."""
+        """Send cells through a port to the next one with a wire, which is slow, so that the buffer fills; return a line
+        with the result."""
         parameters = dict(shape.parameters)
         ports, cells = parameters["ports"], parameters["cells"]
-        out = (port + 1) % ports
+        wires = self._board.plan.wires_of(window - 1)
+        out = next((k for k in ((port + 1 + j) % ports for j in range(ports)) if wires[k]), None)
+        if out is None:
+            raise _LeftOutError("no port of it has a wire")
         with self._network([self._nic_window(), window]) as network:
             lines = [SwitchPort(rate_bps=_SLOW_BPS) if k == out else SwitchPort() for k in range(ports)]
             nic = network.add_nic("nic")

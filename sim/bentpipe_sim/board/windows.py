@@ -83,6 +83,7 @@ class Plan:
         Nodes, from window 1 on.
     wires : tuple of int
         Capacity in cells of the wire behind each port, a power of two: all ports of the first node, of the second …
+        0: there is no wire, and the port leads nowhere.
     tx_words, rx_words : int
         Words of each host port's memory for PDUs to be sent, and for received ones. Powers of two.
     frame_words : int
