@@ -210,7 +210,7 @@ class ModelBoard:
         words = self._table.words
         for face, (node, port) in enumerate(self._faces):
             number = words[patch + face] & 0xFF
-            if number == NO_FACE:
+            if number == NO_FACE or not self.plan.wires[number - 1]:
                 continue
             source, source_port = self._faces[number - 1]
             setting = words[wire + number - 1]

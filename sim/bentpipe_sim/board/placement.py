@@ -176,6 +176,12 @@ def placed(wanted: Plan, plan: Plan, names: list[str]) -> dict[int, int]:
             if all(has >= need for has, need in zip(plan.wires_of(window - 1), needs, strict=True))
         ]
         if not enough:
+            for port, need in enumerate(needs):
+                if need and not any(plan.wires_of(window - 1)[port] for window in alike):
+                    raise BoardError(
+                        f"{names[index]}: its port {port} leads somewhere, and that of {shape} on the board has no "
+                        "wire: flash or rebuild"
+                    )
             longest = max(max(plan.wires_of(window - 1)) for window in alike)
             raise BoardError(
                 f"{names[index]}: its wires need room for {max(needs)} cells, and those of {shape} on the board have "

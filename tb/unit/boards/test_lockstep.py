@@ -11,6 +11,7 @@ import pytest
 
 from bentpipe_hdl.nic.control import NicSettings
 from bentpipe_hdl.sonet.control import SonetSettings
+from bentpipe_hdl.switch.control import SwitchPort
 from bentpipe_sim.board.board import Board
 from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError, MismatchError
@@ -259,6 +260,18 @@ def test_nodes_are_placed_where_wires_are_long_enough() -> None:
         placed(Plan(nics, (32, 2048, 16)), board, ["a", "b", "c"])
     with pytest.raises(BoardError, match=r"c: its wires need room for 64 cells, and .* have room for 32: flash or"):
         placed(Plan(nics, (64, 64, 64)), board, ["a", "b", "c"])
+
+
+def test_ports_that_lead_nowhere_have_no_wire() -> None:
+    network = Network()
+    nic, switch = network.add_nic("nic"), network.add_switch("switch", ports=[SwitchPort()] * 4)
+    network.connect(nic, (switch, 0))
+    network.connect((switch, 3), nic)
+    plan = plan_of(network)
+    assert [cells > 0 for cells in plan.wires] == [True, False, False, False, True]
+    other = replace(plan, wires=(*plan.wires[:4], 0))
+    with pytest.raises(BoardError, match=r"switch: its port 3 leads somewhere, and that of switch\(.*\) on the"):
+        placed(plan, other, ["nic", "switch"])
 
 
 def test_wires_in_an_sdram_are_in_the_description() -> None:

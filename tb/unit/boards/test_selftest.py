@@ -49,6 +49,18 @@ def test_a_good_board_passes() -> None:
     assert any("with errors" in check.detail for check in checks)
 
 
+@pytest.mark.parametrize("wires", [(0, 16, 0, 16), (16, 0, 0, 0), (0, 0, 0, 0)])
+def test_ports_without_a_wire_are_left_alone(wires: tuple[int, ...]) -> None:
+    """Cells come in through each port, and leave through one with a wire."""
+    plan = replace(
+        PLAN, nodes=(LINK, Shape.of("switch", cells=64, ports=4, vcs=BOARD_VCS), NIC), wires=(16, *wires, 16)
+    )
+    checks = list(SelfTest(ModelPipe(plan), expected=plan).run())
+    assert [check for check in checks if check.passed is False] == []
+    left_out = [check.what for check in checks if check.passed is None]
+    assert left_out == ([] if any(wires) else [f"traffic, port {port}" for port in range(4)])
+
+
 # Faults
 
 
