@@ -424,7 +424,7 @@ class Core(wiring.Component):
 
 
 class _NoWire:
-    """What the inputs see of an output without a wire: no cell comes from it."""
+    """An output without a wire, as the inputs see it: no cell comes from it."""
 
     def __init__(self):
         self.o = CellSignature(NARROW).create()

@@ -1,4 +1,4 @@
-"""Whether a run takes one thread or several: what its choice costs on several machines, beside the better way."""
+"""The choice between one thread and several costs little on each machine, beside the better way."""
 
 import subprocess
 
