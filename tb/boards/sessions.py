@@ -32,7 +32,7 @@ def play_two_sessions(**memory: bool) -> list[Any]:
     started: list[Any] = []
 
     def attach(plan: Plan) -> Board:
-        plan = replace(plan, sdram=tuple(range(plan.faces)), **memory)
+        plan = replace(plan, sdram=tuple(face for face, cells in enumerate(plan.wires) if cells), **memory)
         if not lines:
             lines.append(_Held(open_target("board:sim", plan)[0]))
         board = Board(Client(lines[0], patience=40.0))

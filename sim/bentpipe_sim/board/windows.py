@@ -123,6 +123,8 @@ class Plan:
         for face in self.sdram:
             if not 0 <= face < self.faces or self.sdram.count(face) > 1:
                 raise ValueError(f"faces in the SDRAM are from 0 to {self.faces - 1}, each once, not {face}")
+            if not self.wires[face]:
+                raise ValueError(f"face {face} is in the SDRAM and has no wire")
         if self.sources and not self.patterns:
             raise ValueError("sources need patterns")
         if self.ddr3 and not self.sdram:

@@ -282,6 +282,8 @@ def test_wires_in_an_sdram_are_in_the_description() -> None:
     for faces, wrong in ((2,), 2), ((-1, 0), -1), ((1, 1), 1):
         with pytest.raises(ValueError, match=f"faces in the SDRAM are from 0 to 1, each once, not {wrong}$"):
             Plan(nodes, (64, 64), sdram=faces)
+    with pytest.raises(ValueError, match="face 1 is in the SDRAM and has no wire"):
+        Plan(nodes, (64, 0), sdram=(1,))
     with pytest.raises(ValueError, match="an SDRAM holds 524288 cells, not 2 x 524288"):
         Plan(nodes, (1 << 19, 64), sdram=(0, 1))
     large = Plan(nodes, (1 << 22, 64), sdram=(0, 1), ddr3=True)
