@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -17,11 +17,25 @@ from bentpipe_sim.board.windows import DDR3_CELLS, SDRAM_CELLS, Plan
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import cache_folder
 
-__all__ = ["LONG", "ROUTABLE", "STEP", "Row", "fitting_buffer", "rows_of", "with_buffers", "with_sdram"]
+__all__ = [
+    "FITTING",
+    "LONG",
+    "ROUTED",
+    "STEP",
+    "Row",
+    "fitting_buffer",
+    "is_within",
+    "rows_of",
+    "with_buffers",
+    "with_sdram",
+]
 
-ROUTABLE: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
-"""Shares of a device up to which a plan is taken to be routable: with 94 % of the block memories in use the router did
-not end."""
+FITTING: Final = {"lut": 0.85, "ff": 0.85, "ebr": 0.9, "dsp": 1.0}
+"""Shares of a device up to which a plan counts as fitting: with 94 % of the block memories in use the router did not
+end."""
+ROUTED: Final = {"lut": 0.6, "ff": 0.4, "ebr": 0.68, "dsp": 1.0}
+"""Shares of a device that the largest routed networks take: `lan` with Ethernet on ECPIX-5, and `acts-1flow` with
+buffers of 1,024 cells on ULX3S. With 80 % of the block memories `acts-1flow` was not routed."""
 _BOXES: Final = 2
 """Block memories at the ends of a FIFO in the SDRAM."""
 LONG: Final = 256
@@ -103,14 +117,19 @@ def _with_buffer(shape: Shape, cells: int) -> Shape:
     return Shape.of(shape.kind, **given | {"cells": min(given["cells"], cells)}) if "cells" in given else shape
 
 
-def fitting_buffer(plan: Plan, board: Board) -> int | None:
-    """Return the largest multiple of :data:`STEP` cells for the buffers of the switches with which a plan fits a board
-    that it does not fit as it is; None if it does not fit even with the smallest one."""
+def is_within(whole: Row, board: Board, limits: Mapping[str, float]) -> bool:
+    """Return whether a plan's sum takes these shares of a board's device at most."""
+    return all(getattr(whole, key) <= int(share * getattr(board.has, key)) for key, share in limits.items())
+
+
+def fitting_buffer(plan: Plan, board: Board, limits: Mapping[str, float] = FITTING) -> int | None:
+    """Return the largest multiple of :data:`STEP` cells for the buffers of the switches with which a plan is within
+    these shares of a board, for a plan that is not as it is; None if it is not even with the smallest one."""
     largest = max((dict(shape.parameters).get("cells", 0) for shape in plan.nodes), default=0)
     names = [""] * len(plan.nodes)
 
     def fits(steps: int) -> bool:
-        return not rows_of(with_buffers(plan, steps * STEP), board, names)[-1].why
+        return is_within(rows_of(with_buffers(plan, steps * STEP), board, names)[-1], board, limits)
 
     low, high = 1, (largest - 1) // STEP
     if high < low or not fits(low):
@@ -133,7 +152,7 @@ def rows_of(plan: Plan, board: Board, names: Sequence[str]) -> list[Row]:
 
 def _rows(plan: Plan, board: Board, names: Sequence[str], *, scarce: bool) -> list[Row]:
     has = board.has
-    room = {name: int(share * getattr(has, name)) for name, share in ROUTABLE.items()}
+    room = {name: int(share * getattr(has, name)) for name, share in FITTING.items()}
     used: Counter[str] = Counter()
     rows: list[Row] = []
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
@@ -82,7 +83,7 @@ def _plan(given: argparse.Namespace) -> int:
     from rich.table import Table
 
     from bentpipe_boards.fpga import board_named
-    from bentpipe_boards.fpga.sizes import fitting_buffer, rows_of
+    from bentpipe_boards.fpga.sizes import ROUTED, fitting_buffer, is_within, rows_of
 
     board = board_named(given.board)
     name, plan, names = _experiment_plan(given.experiment, given.settings, board)
@@ -90,8 +91,11 @@ def _plan(given: argparse.Namespace) -> int:
     rows = rows_of(plan, board, names)
     fits = not rows[-1].why
     buffer_cells = None if fits else fitting_buffer(plan, board)
+    is_routed = is_within(rows[-1], board, ROUTED)
+    routed_cells = None if is_routed else fitting_buffer(plan, board, ROUTED)
     if given.json:
         found = {"experiment": name, "board": board.name, "fits": fits, "fitting_buffer_cells": buffer_cells}
+        found |= {"no_larger_than_routed": is_routed, "routed_buffer_cells": routed_cells}
         print_json(found | {"rows": [vars(row) for row in rows]})
         return 0 if fits else 1
     shown = Table("node", "shape", title=f"{name} on {board.name}")
@@ -102,14 +106,32 @@ def _plan(given: argparse.Namespace) -> int:
         shown.add_row(row.name, row.shape, str(row.lut), str(row.ff), str(row.ebr), str(row.dsp), row.why or "yes")
     console().print(shown)
     if buffer_cells is not None:
-        larger = [
-            node for node, shape in zip(names, plan.nodes, strict=True) if _buffer_of(shape.parameters) > buffer_cells
-        ]
         print(f"It fits with buffers of at most {buffer_cells} cells:")
-        print(" ".join(f"--set network.switches.{node}.buffer_cells={buffer_cells}" for node in larger))
+        print(_buffers(plan, names, buffer_cells))
     elif not fits:
         print("It does not fit with smaller buffers either.")
+    if not is_routed and (fits or buffer_cells is not None):
+        print(_LARGER.format(lut=_percent(ROUTED["lut"]), ebr=_percent(ROUTED["ebr"])))
+        if routed_cells is not None:
+            print(f"With buffers of at most {routed_cells} cells it is not:")
+            print(_buffers(plan, names, routed_cells))
     return 0 if fits else 1
+
+
+_LARGER: Final = (
+    "So it is larger than the networks that were routed ({lut} of the LUTs, {ebr} of the block memories). The router "
+    "may find no way."
+)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _buffers(plan: Plan, names: Sequence[str], cells: int) -> str:
+    """Return the settings with which no buffer is larger."""
+    larger = (name for name, shape in zip(names, plan.nodes, strict=True) if _buffer_of(shape.parameters) > cells)
+    return " ".join(f"--set network.switches.{name}.buffer_cells={cells}" for name in larger)
 
 
 def _buffer_of(parameters: tuple[tuple[str, int], ...]) -> int:
@@ -155,28 +177,36 @@ def _fits(given: argparse.Namespace) -> int:
 
 def _verdict(name: str, board: Board) -> str:
     """Return whether an experiment's first case fits a board, in words."""
-    from bentpipe_boards.fpga.sizes import ROUTABLE, fitting_buffer, rows_of
+    from bentpipe_boards.fpga.sizes import FITTING, ROUTED, fitting_buffer, is_within, rows_of
     from bentpipe_sim.errors import SimulationError
 
     try:
         _, plan, names = _experiment_plan(name, [], board)
         whole = rows_of(plan, board, names)[-1]
-        if not whole.why:
+        buffer_cells = fitting_buffer(plan, board) if whole.why else None
+        if whole.why and buffer_cells is None:
+            room = {key: int(share * getattr(board.has, key)) for key, share in FITTING.items()}
+            over = [
+                f"{takes} {key.upper()} of {room[key]}" for key in room if (takes := getattr(whole, key)) > room[key]
+            ]
+            return f"no: needs {', '.join(over)}"
+        if is_within(whole, board, ROUTED):
             return "fits"
-        buffer_cells = fitting_buffer(plan, board)
+        routed_cells = fitting_buffer(plan, board, ROUTED)
     except SimulationError as error:
         return str(error)
-    if buffer_cells is not None:
-        return f"fits with buffers of {buffer_cells} cells"
-    room = {key: int(share * getattr(board.has, key)) for key, share in ROUTABLE.items()}
-    over = [f"{takes} {key.upper()} of {room[key]}" for key in room if (takes := getattr(whole, key)) > room[key]]
-    return f"no: needs {', '.join(over)}"
+    fits = "fits" if buffer_cells is None else f"fits with buffers of {buffer_cells} cells"
+    return (
+        f"{fits}; no larger than routed ones with {routed_cells}"
+        if routed_cells
+        else f"{fits}; larger than routed ones"
+    )
 
 
 def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
-    from bentpipe_boards.fpga.sizes import ROUTABLE
+    from bentpipe_boards.fpga.sizes import FITTING, ROUTED
 
-    luts, blocks = f"{ROUTABLE['lut']:.0%}".replace("%", " %"), f"{ROUTABLE['ebr']:.0%}".replace("%", " %")
+    luts, blocks = _percent(FITTING["lut"]), _percent(FITTING["ebr"])
     lines = [
         "# Which experiment fits which board",
         "",
@@ -185,6 +215,10 @@ def _fits_page(heads: list[str], rows: list[list[str]]) -> str:
         f"{luts} of the LUTs and flip-flops and {blocks} of the block memories (EBR) counts as fitting. Long delays",
         "are in the memory of the board. Smaller buffers change the results; `bentpipe board plan EXPERIMENT",
         "BOARD` prints the settings for them.",
+        "",
+        f"The largest networks that were placed and routed take {_percent(ROUTED['lut'])} of the LUTs or",
+        f"{_percent(ROUTED['ebr'])} of the block memories. For a larger one the router may find no way. So the table",
+        "also has the buffers with which a network is no larger than these.",
         "",
         f"| {' | '.join(heads)} |",
         f"| {' | '.join(['---'] * len(heads))} |",
