@@ -815,7 +815,9 @@ def test_experiments_beside_boards(monkeypatch, capsys, tmp_path):
     page = tmp_path / "fits.md"
     assert main(["board", "fits", "acts-1flow", "acts-oam", "--page", str(page)]) == 0
     text = page.read_text()
-    told = re.search(r"`acts-1flow` \| fits with buffers of (\d+) cells; no larger than routed ones with (\d+) \|", text)
+    told = re.search(
+        r"`acts-1flow` \| fits with buffers of (\d+) cells; no larger than routed ones with (\d+) \|", text
+    )
     assert told and int(told[2]) < int(told[1])
     assert "| `acts-oam` | alpha1: host ports of boards send and receive no OAM cells yet |" in text
     assert main(["board", "fits", "no-such", "--json"]) == 2
