@@ -29,7 +29,7 @@ constexpr double SOON = 4e-3, LATE = 16e-3;
 constexpr size_t MANY = size_t(1) << 16;
 
 // Each of several threads has so many turns in a stretch at least. Five parts without channels would take two threads as long as
-// three of them take one, if each part had one turn. Shorter turns than needed would fill caches anew too often.
+// three of them take one, if each part had one turn. Shorter turns than needed would fill caches again too often.
 constexpr uint64_t TURNS = 16;
 
 }  // namespace

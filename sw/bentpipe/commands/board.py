@@ -113,13 +113,13 @@ def _plan(given: argparse.Namespace) -> int:
     if not is_routed and (fits or buffer_cells is not None):
         print(_LARGER.format(lut=_percent(ROUTED["lut"]), ebr=_percent(ROUTED["ebr"])))
         if routed_cells is not None:
-            print(f"With buffers of at most {routed_cells} cells it is not:")
+            print(f"It is no more with buffers of at most {routed_cells} cells:")
             print(_buffers(plan, names, routed_cells))
     return 0 if fits else 1
 
 
 _LARGER: Final = (
-    "So it is larger than the networks that were routed ({lut} of the LUTs, {ebr} of the block memories). The router "
+    "That is more than any network takes that was routed ({lut} of the LUTs, {ebr} of the block memories). The router "
     "may find no way."
 )
 

@@ -775,14 +775,14 @@ def test_a_plan_says_with_which_buffers_it_fits(monkeypatch, capsys):
     assert main(["board", "plan", "acts-1flow", "ulx3s-85f"]) == 1
     *_, before, line, warning, smaller, _ = capsys.readouterr().out.splitlines()
     assert f"fits with buffers of at most {cells} cells" in before
-    assert warning.startswith("So it is larger than the networks that were routed (60 % of the LUTs, 68 % of")
-    assert smaller == f"With buffers of at most {told['routed_buffer_cells']} cells it is not:"
+    assert warning.startswith("That is more than any network takes that was routed (60 % of the LUTs, 68 % of")
+    assert smaller == f"It is no more with buffers of at most {told['routed_buffer_cells']} cells:"
     assert told["routed_buffer_cells"] < cells and not told["no_larger_than_routed"]
     assert main(["board", "plan", "acts-1flow", "ulx3s-85f", *line.split()]) == 0
-    assert "With buffers of at most" in capsys.readouterr().out
+    assert "It is no more with buffers of at most" in capsys.readouterr().out
     fewer = line.replace(str(cells), str(told["routed_buffer_cells"]))
     assert main(["board", "plan", "acts-1flow", "ulx3s-85f", *fewer.split()]) == 0
-    assert "larger" not in capsys.readouterr().out
+    assert "was routed" not in capsys.readouterr().out
     more = line.replace(str(cells), str(cells + sizes.STEP))
     assert main(["board", "plan", "acts-1flow", "ulx3s-85f", *more.split()]) == 1
 
