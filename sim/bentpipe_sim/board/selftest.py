@@ -104,6 +104,9 @@ class _Alone(LockstepNetwork):
         for index, window in enumerate(self._windows):
             if plan.nodes[index] != board.plan.nodes[window - 1]:
                 raise _LeftOutError(f"{board.plan.nodes[window - 1]} is of a shape that this test does not make")
+            wires = zip(plan.wires_of(index), board.plan.wires_of(window - 1), strict=True)
+            if any(need and not has for need, has in wires):
+                raise _LeftOutError("no wire is behind it")
         return dict(enumerate(self._windows))
 
 

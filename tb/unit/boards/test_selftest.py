@@ -61,6 +61,14 @@ def test_ports_without_a_wire_are_left_alone(wires: tuple[int, ...]) -> None:
     assert left_out == ([] if any(wires) else [f"traffic, port {port}" for port in range(4)])
 
 
+def test_an_interface_without_a_wire_is_left_out() -> None:
+    plan = replace(PLAN, wires=(16, 16, 16, 16, 0))
+    checks = list(SelfTest(ModelPipe(plan), expected=plan).run())
+    assert [check for check in checks if check.passed is False] == []
+    left_out = [(check.part, check.what, check.detail) for check in checks if check.passed is None]
+    assert left_out == [("nic in window 4", "traffic", "no wire is behind it")]
+
+
 # Faults
 
 
