@@ -24,7 +24,7 @@ from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
 from bentpipe_hdl.adapters import Adapted
 from bentpipe_hdl.amaranth_private import PortDirection, ports
 from bentpipe_hdl.cores import CORES
-from bentpipe_sim.tools import digest
+from bentpipe_sim.digests import digest
 from bentpipe_sim.verilated import source
 
 __all__ = ["CELL", "PDU_IN", "PDU_OUT", "Aal5", "CoreInstance", "PduCsr", "SonetTerminal"]

@@ -20,8 +20,9 @@ from bentpipe_hdl.switch.options import OPTIONS, sources_of, take_passed
 from bentpipe_sim import verilated
 from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.cache import Cache
+from bentpipe_sim.digests import digest, digest_of
 from bentpipe_sim.errors import SimulationError
-from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
+from bentpipe_sim.tools import compiler, run, uncollected
 from bentpipe_sim.verilog import verilog_of
 
 __all__ = ["build"]

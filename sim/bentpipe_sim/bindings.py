@@ -19,14 +19,13 @@ from cffi import FFI
 from bentpipe_hdl.ticks import RATIO
 
 from .cache import Cache
+from .digests import digest, digest_of
 from .errors import ToolError
 from .tools import (
     CSRC,
     CXX_FLAGS,
     compiler,
     compiler_version,
-    digest,
-    digest_of,
     imported,
     more_flags,
     run,

@@ -22,9 +22,10 @@ from typing import Any, Literal, get_args
 from . import verilated
 from .bindings import build_bindings, build_loop
 from .cache import Cache
+from .digests import digest, digest_of
 from .errors import ToolError
 from .native import library
-from .tools import CSRC, digest, digest_of, side_by_side, uncollected
+from .tools import CSRC, side_by_side, uncollected
 
 __all__ = [
     "DEFAULT_SHAPES",

@@ -15,18 +15,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from .digests import cache_folder, sha256_of
 from .errors import CacheError, ToolError
 from .tools import alone
 
-__all__ = ["Cache", "cache_folder"]
-
-
-def cache_folder() -> Path:
-    """Return the cache's folder: ``$BENTPIPE_CACHE``, else ``$XDG_CACHE_HOME/bentpipe``, else ``~/.cache/bentpipe``."""
-    named = os.environ.get("BENTPIPE_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bentpipe"
+__all__ = ["Cache"]
 
 
 class Cache:
@@ -45,7 +38,7 @@ class Cache:
         file = self.folder / name
         try:
             mark = (self.folder / (name + ".sha256")).read_bytes().strip()
-            return file if hashlib.sha256(file.read_bytes()).hexdigest().encode() == mark else None
+            return file if sha256_of([file])[0].encode() == mark else None
         except OSError:
             return None
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import gc
-import hashlib
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from .digests import answer_of
 from .errors import ToolError
 
 __all__ = [
-    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "digest", "digest_of", "imported",
+    "CSRC", "CXX_FLAGS", "alone", "call", "compiler", "compiler_version", "imported",
     "more_flags", "run", "side_by_side", "uncollected",
 ]  # fmt: skip
 
@@ -43,20 +43,6 @@ def compiler() -> str:
             return name
     what = f"The C++ compiler {named} (from CXX)" if named else "A C++17 compiler"
     raise ToolError(f"{what} is missing: install g++ (Debian, Ubuntu: apt install g++) or set CXX to one")
-
-
-def digest(*parts: str | bytes) -> str:
-    """Return a hash of these parts, in hexadecimal."""
-    total = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        total.update(len(data).to_bytes(8, "little") + data)
-    return total.hexdigest()[:32]
-
-
-def digest_of(files: Iterable[Path]) -> str:
-    """Return a hash of files' names and contents."""
-    return digest(*(part for file in files for part in (file.name, file.read_bytes())))
 
 
 _running: set[subprocess.Popen[str]] = set()
@@ -205,9 +191,14 @@ def compiler_version() -> str:
     """Return the compiler's version and the added flags: all that decides what it makes of a source."""
     cxx = compiler()
     if cxx not in _versions:
-        result = subprocess.run([cxx, "--version"], capture_output=True, text=True)
-        _versions[cxx] = (result.stdout.splitlines() or ["unknown"])[0]
+        place = shutil.which(cxx)
+        _versions[cxx] = answer_of(Path(place), "version of", lambda: _version(cxx)) if place else _version(cxx)
     return " ".join([_versions[cxx], *more_flags()])
+
+
+def _version(program: str) -> str:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True)
+    return (done.stdout.splitlines() or ["unknown"])[0]
 
 
 def more_flags() -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from .border import Port, border, port_struct
 from .cache import Cache
+from .digests import digest
 from .errors import ToolError
-from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, more_flags, run
+from .tools import CSRC, CXX_FLAGS, compiler, compiler_version, more_flags, run
 from .verilog import verilog_of
 
 __all__ = [

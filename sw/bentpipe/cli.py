@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     if arguments is None:  # the process is ours
         gc.set_threshold(20_000, 25, 50)  # what is imported would be searched through a hundred times
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # or NumPy starts threads that look for work and find none
     _replace_unknown_characters()
     words = list(sys.argv[1:] if arguments is None else arguments)
     words, behind = _apart(words)

@@ -55,6 +55,7 @@ BORDER: Final = "bentpipe_sim.pdus"
 :mod:`bentpipe`, and so is plain."""
 _BESIDE: Final = ("bentpipe.declarations", "bentpipe.errors", "bentpipe_sim.interface", "bentpipe_sim.pattern")
 """What the compiled modules import and mypyc reads for its types."""
+_PACKAGE: Final = "bentpipe/__init__.py"
 _UNITS: Final = 4
 """Files that the C of a library is compiled as, two at a time."""
 _FLAGS: Final = ("-O1", "-fwrapv", "-fPIC", "-DNDEBUG", "-w")
@@ -85,17 +86,33 @@ def _modules() -> tuple[str, ...]:
 
 
 @cache
-def _sources() -> dict[str, bytes]:
-    """Return the content of every file that mypyc reads, by its path; read once, so that what is hashed is compiled."""
+def _sources() -> dict[str, Path]:
+    """Return every file that mypyc reads, by its path for mypyc."""
     import bentpipe_sim
 
     roots = {"bentpipe": Path(__file__).parent, "bentpipe_sim": Path(str(bentpipe_sim.__file__)).parent}
     names = ["bentpipe.__init__", "bentpipe_sim.__init__", *(f"bentpipe.{package}.__init__" for package in PACKAGES)]
     names += [*_modules(), *sorted(INTERPRETED), *_BESIDE]
     paths = [name.replace(".", "/") + ".py" for name in names]
-    found = {path: roots[path.split("/")[0]] / path.split("/", 1)[1] for path in paths}
-    # The package itself is no more than its name here.
-    return {p: b"" if p == "bentpipe/__init__.py" else file.read_bytes() for p, file in found.items()}
+    return {path: roots[path.split("/")[0]] / path.split("/", 1)[1] for path in paths}
+
+
+@cache
+def _digests() -> dict[str, str]:
+    """Return the SHA-256 of each of these files, as it is when first asked for. The package itself is no more than its
+    name here."""
+    from bentpipe_sim.digests import sha256_of
+
+    found = dict(zip(_sources(), sha256_of(_sources().values()), strict=True))
+    return {**found, _PACKAGE: hashlib.sha256().hexdigest()}
+
+
+def _content(path: str) -> bytes:
+    """Return what mypyc gets of a file: that of which the digest was made."""
+    content = b"" if path == _PACKAGE else _sources()[path].read_bytes()
+    if hashlib.sha256(content).hexdigest() != _digests()[path]:
+        raise _NotMade(f"{_sources()[path]} was changed meanwhile; start again")
+    return content
 
 
 def _compiler() -> str:
@@ -116,8 +133,8 @@ def _stem() -> str:
         raise _NotMade("mypy is missing (pip install 'mypy[mypyc]')") from None
     parts = [mypy, sys.version, str(sysconfig.get_config_var("EXT_SUFFIX")), *_FLAGS]
     total = hashlib.sha256(repr(parts).encode())
-    for path, content in _sources().items():
-        total.update(f"\0{path}\0{len(content)}\0".encode() + content)
+    for path, one in _digests().items():
+        total.update(f"\0{path}\0{one}".encode())
     return f"hosts-{total.hexdigest()[:32]}"
 
 
@@ -130,18 +147,19 @@ def _name() -> str:
 
 def _whole(folder: Path) -> dict[str, Path] | None:
     """Return the files of a compiled form by module; None if it is not there, or damaged."""
+    from bentpipe_sim.digests import sha256_of
+
     try:
         entries = json.loads((folder / "modules.json").read_text())
-        for file, digest in entries.values():
-            if hashlib.sha256((folder / file).read_bytes()).hexdigest() != digest:
-                return None
+        if sha256_of(folder / file for file, _ in entries.values()) != [digest for _, digest in entries.values()]:
+            return None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return {module: folder / file for module, (file, _) in entries.items()}
 
 
 def _find() -> dict[str, Path] | None:
-    from bentpipe_sim.cache import cache_folder
+    from bentpipe_sim.digests import cache_folder
 
     folder = cache_folder()
     try:
@@ -171,7 +189,7 @@ def build() -> Path:
 
 
 def _build() -> Path:
-    from bentpipe_sim.cache import cache_folder
+    from bentpipe_sim.digests import cache_folder
     from bentpipe_sim.tools import alone
 
     cache = cache_folder()
@@ -207,10 +225,10 @@ def _place(made: Path, place: Path) -> None:
 
 def _compile(work: Path, out: Path, group: str) -> None:
     """Run mypyc and the C compiler on a copy of the sources; the modules and ``modules.json`` go to ``out``."""
-    for path, content in _sources().items():
+    for path in _sources():
         file = work / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+        file.write_bytes(_content(path))
     files = [name.replace(".", "/") + ".py" for name in _modules()]
     environment = {k: v for k, v in os.environ.items() if k not in ("MYPYPATH", "PYTHONPATH", "MYPY_CONFIG_FILE_DIR")}
     _call([sys.executable, "-P", __file__, group, *files], "mypyc", cwd=work, env=environment)

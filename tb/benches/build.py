@@ -20,7 +20,8 @@ from bentpipe_hdl.switch.options import options_word
 from bentpipe_sim import verilated, verilog
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import compiler, digest, digest_of, run, uncollected
+from bentpipe_sim.digests import digest, digest_of
+from bentpipe_sim.tools import compiler, run, uncollected
 from bentpipe_sim.verilated import VERILATOR_FLAGS, cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import CSRC, compiler, compiler_version, digest, digest_of, run
+from bentpipe_sim.digests import digest, digest_of
+from bentpipe_sim.tools import CSRC, compiler, compiler_version, run
 
 __all__ = ["program_of"]
 

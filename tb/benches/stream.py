@@ -18,7 +18,8 @@ from benches.compiled import Compiled
 from bentpipe_hdl.cell import WIDE
 from bentpipe_sim.build import Shape, build_model
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import compiler, compiler_version, digest, run
+from bentpipe_sim.digests import digest
+from bentpipe_sim.tools import compiler, compiler_version, run
 from models.compiled import CompiledModel
 
 __all__ = ["CELL", "StreamedNode"]

@@ -19,7 +19,8 @@ from bentpipe_hdl.nic.control import nic_registers
 from bentpipe_hdl.switch.control import options_for
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import compiler, digest, run
+from bentpipe_sim.digests import digest
+from bentpipe_sim.tools import compiler, run
 from bentpipe_sim.verilated import cxx_options, prelude, runtime, tools, verilate
 from bentpipe_sim.verilog import verilog_of
 from cover.python import Share

@@ -22,8 +22,9 @@ from bentpipe_hdl.switch.options import OPTIONS, options_word
 from bentpipe_sim import build
 from bentpipe_sim.build import Shape
 from bentpipe_sim.cache import Cache
+from bentpipe_sim.digests import digest
 from bentpipe_sim.native import library
-from bentpipe_sim.tools import digest, uncollected
+from bentpipe_sim.tools import uncollected
 
 __all__ = ["SHAPES", "kept", "known_hash", "source_hash"]
 

@@ -31,7 +31,8 @@ from bentpipe_boards.fpga.top import FpgaTop
 from bentpipe_boards.tools import PACKAGES, GivenUpError, Spent, run_tool, tool, tool_versions
 from bentpipe_sim.board.gateware import gateware
 from bentpipe_sim.board.windows import Plan
-from bentpipe_sim.tools import alone, digest, uncollected
+from bentpipe_sim.digests import digest
+from bentpipe_sim.tools import alone, uncollected
 
 __all__ = ["Builder"]
 

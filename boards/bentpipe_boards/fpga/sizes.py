@@ -15,7 +15,7 @@ from bentpipe_boards.synth import measure
 from bentpipe_hdl.cell import NARROW
 from bentpipe_sim.board.windows import DDR3_CELLS, SDRAM_CELLS, Plan
 from bentpipe_sim.build import Shape
-from bentpipe_sim.cache import cache_folder
+from bentpipe_sim.digests import cache_folder
 
 __all__ = [
     "FITTING",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bentpipe_sim.cache import Cache
-from bentpipe_sim.tools import digest, digest_of
+from bentpipe_sim.digests import digest, digest_of
 
 __all__ = ["BESIDE", "gateware", "outdated"]
 

@@ -9,18 +9,16 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bentpipe_hdl.switch.options import passed_on
-from bentpipe_sim.board.alone import BoardNetwork
-from bentpipe_sim.board.board import Board
-from bentpipe_sim.board.client import Client
 from bentpipe_sim.board.errors import BoardError
-from bentpipe_sim.board.lockstep import LockstepNetwork
-from bentpipe_sim.board.model import ModelPipe
 from bentpipe_sim.board.pipe import UDP_PORT, Pipe, SerialPipe, UdpPipe
-from bentpipe_sim.board.windows import Plan
 from bentpipe_sim.network import Network
+
+if TYPE_CHECKING:
+    from bentpipe_sim.board.board import Board
+    from bentpipe_sim.board.windows import Plan
 
 __all__ = ["ALONE", "BOARD_TICKS", "TARGET", "check_target", "is_hardware", "make_network", "open_target"]
 
@@ -78,14 +76,24 @@ def make_network(seed: int) -> Network:
     """Return the network of ``$BENTPIPE_TARGET``, or the native one without it; with ``$BENTPIPE_ALONE`` that of the
     board by itself."""
     name = os.environ.get(TARGET)
-    if name and os.environ.get(ALONE):
+    if not name:
+        network = Network(seed=seed)
+    elif os.environ.get(ALONE):
+        from bentpipe_sim.board.alone import BoardNetwork
+
         return BoardNetwork(partial(_board, check_target(name)), seed, target=name)
-    network = LockstepNetwork(partial(_board, check_target(name)), seed) if name else Network(seed=seed)
+    else:
+        from bentpipe_sim.board.lockstep import LockstepNetwork
+
+        network = LockstepNetwork(partial(_board, check_target(name)), seed)
     network.board_ticks = bool(os.environ.get(BOARD_TICKS))
     return network
 
 
 def _board(name: str, plan: Plan) -> Board:
+    from bentpipe_sim.board.board import Board
+    from bentpipe_sim.board.client import Client
+
     pipe, patience = open_target(name, plan)
     return Board(Client(pipe, patience=patience))
 
@@ -103,6 +111,8 @@ def open_target(name: str, plan: Plan) -> tuple[Pipe, float]:
     if not is_hardware(name) and port.endswith(_PATTERNS):
         port, plan = port.removesuffix(_PATTERNS), replace(plan, patterns=True)
     if port == "model":
+        from bentpipe_sim.board.model import ModelPipe
+
         return ModelPipe(plan), 1.0
     if port == "sim":
         return _simulated(plan), _PATIENCE

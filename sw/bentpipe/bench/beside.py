@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bentpipe_sim.cache import cache_folder
+from bentpipe_sim.digests import cache_folder
 from bentpipe_sim.tools import call, compiler
 
 __all__ = ["CONGESTED", "Congested", "NotHere", "Turns", "congested", "measure", "transfers"]

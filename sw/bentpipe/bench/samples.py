@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from cffi import FFI
 
-from bentpipe_sim.cache import cache_folder
+from bentpipe_sim.digests import cache_folder
 from bentpipe_sim.tools import CXX_FLAGS, compiler, run
 
 __all__ = ["sampled"]

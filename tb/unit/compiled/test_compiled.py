@@ -13,7 +13,7 @@ import pytest
 
 from bentpipe import compiled
 from bentpipe.errors import BentpipeError
-from bentpipe_sim.cache import cache_folder
+from bentpipe_sim.digests import cache_folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -129,12 +129,25 @@ def test_a_state_goes_from_either_form_to_the_other(form: Path, tmp_path: Path) 
     assert found[0] == found[1]
 
 
-def test_a_form_of_other_sources_is_not_taken(form: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_form_of_other_sources_is_not_taken(form: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled._find() is not None
-    sources = dict(compiled._sources())
-    sources["bentpipe/tcp/rto.py"] += b"# changed\n"
+    changed = tmp_path / "rto.py"
+    changed.write_bytes(compiled._sources()["bentpipe/tcp/rto.py"].read_bytes() + b"# changed\n")
+    sources = {**compiled._sources(), "bentpipe/tcp/rto.py": changed}
     monkeypatch.setattr(compiled, "_sources", lambda: sources)
+    monkeypatch.setattr(compiled, "_digests", compiled._digests.__wrapped__)
     assert compiled._find() is None
+
+
+def test_what_is_hashed_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that is edited between the two would be found under the name of the one before."""
+    changed = tmp_path / "rto.py"
+    changed.write_text("# changed\n")
+    assert compiled._digests()
+    monkeypatch.setattr(compiled, "_sources", lambda: {"bentpipe/tcp/rto.py": changed})
+    monkeypatch.setattr(compiled, "_call", lambda *_, **_how: pytest.fail("mypyc was started"))
+    with pytest.raises(compiled._NotMade, match=r"rto\.py was changed meanwhile"):
+        compiled._compile(tmp_path / "work", tmp_path / "out", "group")
 
 
 def copied(form: Path, cache: Path) -> Path:
@@ -177,7 +190,7 @@ def test_a_compiler_that_fails(tmp_path: Path) -> None:
     done = python(FAILING + FORMS, BENTPIPE_HOSTS="auto", BENTPIPE_CACHE=str(cache), CXX=str(failing))
     assert "host.c:1: error: out of ideas" in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1].startswith("plain Python|")
-    assert list(cache.iterdir()) == []
+    assert [file.name for file in cache.iterdir()] in ([], ["digests.json"])
 
 
 def test_hosts_that_have_to_be_compiled_and_cannot_be_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

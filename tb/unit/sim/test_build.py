@@ -19,7 +19,8 @@ import pytest
 from bentpipe_sim import tools
 from bentpipe_sim.bindings import build_bindings
 from bentpipe_sim.build import Shape, build_all, build_loop, build_model
-from bentpipe_sim.cache import Cache, cache_folder
+from bentpipe_sim.cache import Cache
+from bentpipe_sim.digests import cache_folder
 from bentpipe_sim.errors import CacheError, ToolError
 from bentpipe_sim.native import library
 from bentpipe_sim.network import Network
@@ -369,7 +370,7 @@ def test_a_compiler_that_fails_leaves_nothing(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", str(failing))
     with pytest.raises(ToolError, match=r"compiling the event loop failed: whole.cpp:1: error: out of ideas"):
         build_loop()
-    assert list(cache.iterdir()) == []
+    assert [file.name for file in cache.iterdir()] in ([], ["digests.json"])
 
 
 def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):

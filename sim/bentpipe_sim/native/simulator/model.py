@@ -13,7 +13,8 @@ from typing import Any
 from bentpipe_hdl.amaranth_simulation import nir
 
 from ...cache import Cache
-from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, digest_of, more_flags, run, uncollected
+from ...digests import digest, digest_of
+from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, more_flags, run, uncollected
 from .netlist import identity
 from .source import HEADERS, MONITORS, PORTS, Map, Source, masks_of
 

@@ -18,7 +18,8 @@ from amaranth.hdl import ShapeCastable, Value, ValueCastable
 from bentpipe_hdl.amaranth_simulation import SignalState
 
 from ...cache import Cache
-from ...tools import CXX_FLAGS, compiler, compiler_version, digest, digest_of, imported, more_flags, run
+from ...digests import digest, digest_of
+from ...tools import CXX_FLAGS, compiler, compiler_version, imported, more_flags, run
 from .context import HIT, RESET, BenchContext, Tick
 from .model import State
 from .single_clock import SingleClock

@@ -14,7 +14,8 @@ from amaranth.hdl import Signal, Value, ValueLike
 from bentpipe_hdl.amaranth_simulation import MemoryData, memories, parts_of, parts_of_row, scopes, signals_of
 
 from ...cache import Cache
-from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, digest, run
+from ...digests import digest
+from ...tools import CSRC, CXX_FLAGS, compiler, compiler_version, run
 from .model import Buffer, Pieces
 from .source import INNER, PORTS
 

@@ -24,6 +24,7 @@ from typing import Any, Final
 from bentpipe.compiled import bare
 from bentpipe.errors import BentpipeError
 from bentpipe.experiment.document import plugins
+from bentpipe_sim.digests import sha256_of
 
 __all__ = ["StatePickler", "code", "copied", "given", "pack", "read_state", "taken", "unpickled"]
 
@@ -124,8 +125,9 @@ def code() -> str:
     total = hashlib.sha256()
     others = (Path(str(package.__file__)).parent for package in (bentpipe_sim, bentpipe_hdl))
     for root in (Path(__file__).parents[2], *others):
-        for file in sorted(each for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h")):
-            total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
+        files = sorted(str(each) for each in root.rglob("*") if each.suffix in (".py", ".cpp", ".hpp", ".h"))
+        for file, one in zip(files, sha256_of(map(Path, files)), strict=True):
+            total.update(f"\0{file.removeprefix(str(root))}\0{one}".encode())
     return total.hexdigest()[:16]
 
 
