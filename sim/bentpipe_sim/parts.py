@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from bentpipe_hdl.ticks import round_ticks
@@ -23,6 +24,9 @@ THREADS: Final = "BENTPIPE_THREADS"
 Wire = tuple[Node, Node, int]
 """From a node to a node, and the ticks from the one in which a cell is given to its arrival, at least."""
 
+_Pieces = list[tuple[int, int]]
+"""What cannot be cut, and how many nodes it has."""
+
 MOST: Final = 1024
 """Parts and threads, at most."""
 _LEAST: Final = round_ticks(5_000_000)
@@ -31,6 +35,8 @@ _LONG: Final = round_ticks(1_000_000_000)
 """The same in a network of few nodes: 1 ms."""
 _NODES: Final = 8
 """A part of up to so many nodes has the faster event queue (``csrc/small_event_queue.hpp``)."""
+_UNEVEN: Final = 0.02
+"""A part is divided if that makes the shares of threads more even by more than this."""
 _FEW: Final = 18
 """Nodes up to which a network fits into a core's first-level cache. Parts then save time only with several threads and
 long wires."""
@@ -73,9 +79,11 @@ def plan(
     """Return the number of threads, and the part of each node (:func:`part_of`); as many as are useful unless they
     are given."""
     threads = threads or chosen_threads() or _cores()
-    if parts is None and len(nodes) <= _FEW:  # a part for each thread
+    if parts is not None:
+        return threads, part_of(nodes, wires, together, parts)
+    if len(nodes) <= _FEW:  # a part for each thread
         return threads, part_of(nodes, wires, together, threads, _LONG)
-    return threads, part_of(nodes, wires, together, parts)
+    return threads, part_of(nodes, wires, together, threads=threads)
 
 
 def _cores() -> int:
@@ -89,13 +97,14 @@ def part_of(
     together: Iterable[Sequence[Node]],
     count: int | None = None,
     least: int = _LEAST,
+    threads: int = 1,
 ) -> list[int]:
     """Return the part of each node, numbered from 0 on in the order of their first nodes.
 
     Wires of less than the ``least`` ticks and those into a link stay within a part, and so does what has to be
-    ``together``. Then
-    parts with the shortest wires between them become one, as long as it has no more than 8 nodes; with a ``count``,
-    no more than its share of the nodes, until there are so many parts.
+    ``together``. Then parts with the shortest wires between them become one, as long as it has no more than 8 nodes;
+    with a ``count``, no more than its share of the nodes, until there are so many parts. A thread has parts with
+    neighbouring numbers (``csrc/share.hpp``). So one that would give a thread more nodes than another is divided.
     """
     groups = _Groups(len(nodes))
     for a, b, ticks in wires:
@@ -104,6 +113,7 @@ def part_of(
     for several in together:
         for node in several[1:]:
             groups.join(several[0].index, node.index)
+    whole = [groups.of(node.index) for node in nodes]  # what cannot be cut
     most = _NODES if count is None else -(-len(nodes) // count)
     for a, b, _ in sorted(wires, key=lambda wire: wire[2]):
         one, other = groups.of(a.index), groups.of(b.index)
@@ -111,8 +121,35 @@ def part_of(
             groups.join(one, other)
     if count is not None:
         groups.reduce(count)
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(groups.of(node.index), len(numbers)) for node in nodes]
+    parts: dict[int, dict[int, int]] = {}  # the pieces of each, and their nodes
+    for node, piece in zip(nodes, whole, strict=True):
+        pieces = parts.setdefault(groups.of(node.index), {})
+        pieces[piece] = pieces.get(piece, 0) + 1
+    connected = {part for a, b, _ in wires for part in {groups.of(a.index), groups.of(b.index)}
+                 if groups.of(a.index) != groups.of(b.index)}  # fmt: skip
+    divided = _divided([(part in connected, list(pieces.items())) for part, pieces in parts.items()], threads)
+    numbers = {piece: number for number, pieces in enumerate(divided) for piece, _ in pieces}
+    return [numbers[piece] for piece in whole]
+
+
+def _divided(parts: list[tuple[bool, _Pieces]], threads: int) -> list[_Pieces]:
+    """Return the parts. Those that would make threads' shares uneven are divided, if they are connected with others:
+    whole networks are shared turn by turn."""
+    total = sum(size for _, pieces in parts for _, size in pieces)
+    for thread in range(1, threads):
+        border = total * thread / threads
+        before = 0
+        for number, (connected, pieces) in enumerate(parts):
+            after = list(accumulate((size for _, size in pieces), initial=before))
+            if after[-1] <= border:
+                before = after[-1]
+                continue
+            off = min(border - before, after[-1] - border)
+            cut = min(range(len(after)), key=lambda k: abs(after[k] - border))
+            if connected and off - abs(after[cut] - border) > _UNEVEN * total / threads:
+                parts[number : number + 1] = [(True, pieces[:cut]), (True, pieces[cut:])]
+            break
+    return [pieces for _, pieces in parts]
 
 
 class _Groups:

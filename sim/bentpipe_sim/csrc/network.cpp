@@ -175,6 +175,13 @@ uint64_t bp_dependences(bp_net* net, bp_dependence* into, uint64_t most) {
     return found.size();
 }
 
+void bp_share(bp_net* net, uint32_t threads, uint32_t* first, uint64_t* turn) {
+    if (!net->loop.parts()) return;
+    const bp::Share found = net->loop.parts()->share(threads);
+    std::copy(found.first.begin(), found.first.end(), first);
+    std::copy(found.turn.begin(), found.turn.end(), turn);
+}
+
 const bp_event* bp_events(bp_net* net) { return net->inbox().events().data(); }
 uint64_t bp_now(bp_net* net) { return net->loop.now(); }
 uint64_t bp_next_tick(bp_net* net, int index) { return net->loop.next_tick(index); }

@@ -131,8 +131,8 @@ uint64_t bp_parts(bp_net*);   /* how many there are */
 uint64_t bp_threads(bp_net*);
 uint64_t bp_windows(bp_net*); /* how often a part went on, so far */
 /* What a simulation of the threads' schedule needs. A window: a part ran from tick `first` to `last`. A dependence: it may be ahead
-   of the ticks that part `on` has done by less than `ahead`. Windows are recorded from bp_record_windows on, in runs on one thread.
-   Both functions return how many there are, and give `most` of them at most. */
+   of the ticks that part `on` has done by less than `ahead`. From bp_record_windows on runs are on one thread, and their windows are
+   recorded. Both functions return how many there are, and give `most` of them at most. */
 typedef struct {
     uint32_t part, nanoseconds;
     uint64_t first, last;
@@ -144,6 +144,8 @@ typedef struct {
 void bp_record_windows(bp_net*);
 uint64_t bp_recorded_windows(bp_net*, bp_window*, uint64_t most);
 uint64_t bp_dependences(bp_net*, bp_dependence*, uint64_t most);
+/* Of each of so many threads its first part, then the number of parts; of each part the ticks that it is given in a turn at most. */
+void bp_share(bp_net*, uint32_t threads, uint32_t* first, uint64_t* turn);
 const bp_event* bp_events(bp_net*); /* in the same place until a run has more of them than any before */
 uint64_t bp_now(bp_net*);
 uint64_t bp_next_tick(bp_net*, int node); /* the first one in which the node sees what it is given now */

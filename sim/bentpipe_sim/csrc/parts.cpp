@@ -79,6 +79,12 @@ void Parts::connect(const uint32_t* part_of, uint32_t node, uint32_t port) {
     to.sources.push_back({&from, made.ahead});
 }
 
+Share Parts::share(size_t threads) const {
+    std::vector<uint64_t> nodes;
+    for (const auto& part : parts_) nodes.push_back(part->nodes.size());
+    return Sharing(nodes, dependences()).among(threads);
+}
+
 std::vector<bp_dependence> Parts::dependences() const {
     std::vector<bp_dependence> found;
     for (const auto& part : parts_)
@@ -134,6 +140,7 @@ const char* Parts::rule_of_run(uint64_t until) {
 bool Parts::run(uint64_t until) {
     why_whole_ = rule_of_run(until);
     if (*why_whole_) return false;
+    if (all_.first.empty()) alone_ = share(1), all_ = share(threads());
     split();
     advance_all(until);
     whole_.now_ = until;
@@ -147,7 +154,7 @@ void Parts::advance_all(uint64_t until) {
     for (uint64_t at = whole_.now_; at < until;) {
         const uint64_t ticks = std::min(until - at, stretch_);
         at += ticks;
-        threads_ = choice_.next();
+        threads_ = records_ ? 1 : choice_.next();
         const auto begin = Clock::now();
         go(at);
         const double took = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -207,7 +214,8 @@ void Parts::go(uint64_t until) {
 
 // A thread has parts of its own, whose nodes are in its caches. When none of them can go on it takes one of another thread.
 void Parts::work(size_t thread, uint64_t until) {
-    const size_t count = parts_.size(), first = thread * count / threads_, end = (thread + 1) * count / threads_;
+    const std::vector<size_t>& firsts = share_of_stretch().first;
+    const size_t count = parts_.size(), first = firsts[thread], end = firsts[thread + 1];
     bool waits = false;
     Clock::time_point patient;  // until then
     for (;;) {
@@ -245,16 +253,15 @@ bool Parts::look_at(size_t first, size_t count, uint64_t until, bool one) {
 
 // Run a part as far as it may go now; whether it could.
 bool Parts::take_turn(Part& part, uint64_t until) {
-    uint64_t last = std::min(until, part.next + turn_ - 1);
+    uint64_t last = std::min(until, part.next + std::min(turn_, share_of_stretch().turn[part.number]) - 1);
     for (const auto& [source, ahead] : part.sources)
         last = std::min(last, source->done.load(std::memory_order_acquire) + ahead - 1);
     if (last < part.next) return false;
-    const bool records = records_ && threads_ == 1;
-    const auto begin = records ? Clock::now() : Clock::time_point();
+    const auto begin = records_ ? Clock::now() : Clock::time_point();
     for (Channel* channel : part.in) collect(*channel, part.loop, part.next);
     part.loop.advance_to(last);
     for (Channel* channel : part.out) hand_over(*channel);
-    if (records) {
+    if (records_) {
         const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
         recorded_.push_back({part.number, uint32_t(spent), part.next, last});
     }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "loop.hpp"
+#include "share.hpp"
 #include "thread_choice.hpp"
 
 namespace bp {
@@ -50,10 +51,11 @@ class Parts {
     // Why the last run was of one event loop; empty: it was not.
     const char* why_whole() const { return why_whole_; }
     uint64_t windows() const { return windows_; }  // of all parts so far
-    // Record the windows of runs on one thread from now on, and how long they take.
+    // From now on runs are on one thread, and their windows are recorded, with the time that they take.
     void record() { records_ = true; }
     const std::vector<bp_window>& recorded() const { return recorded_; }
     std::vector<bp_dependence> dependences() const;
+    Share share(size_t threads) const;
 
   private:
     struct alignas(128) Part {
@@ -69,6 +71,7 @@ class Parts {
         explicit Part(Ledger& ledger) : loop(ledger) {}
     };
 
+    const Share& share_of_stretch() const { return threads_ == 1 ? alone_ : all_; }
     void connect(const uint32_t* part_of, uint32_t node, uint32_t port);
     const char* rule() const;
     const char* rule_of_run(uint64_t until);
@@ -95,6 +98,7 @@ class Parts {
     const char *rule_ = "", *why_whole_ = "";
     uint64_t windows_ = 0, stretch_;  // ticks
     uint64_t turn_ = 0;  // ticks that a part is given at most
+    Share alone_, all_;  // of one thread, of all
     bool records_ = false;
     std::vector<bp_window> recorded_;
 

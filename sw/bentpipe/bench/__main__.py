@@ -154,11 +154,10 @@ def _schedule(file: Path | None) -> None:
     print(f"{'':28}" + "".join(f"{threads:6}" for threads in schedule.THREADS))
     found: dict[str, list[float]] = {}
     for case in parts.CASES:
-        recording = schedule.record(case)
-        if recording.parts < 2:
+        gains = [schedule.gain(case, threads) for threads in schedule.THREADS]
+        if gains[-1] == 1.0:  # it has one part
             continue
-        one, *several = (schedule.elapsed(recording, threads) for threads in schedule.THREADS)
-        found[case] = [1.0, *(one / each for each in several)]
+        found[case] = gains
         print(f"{case:28}" + "".join(f"{gain:6.2f}" for gain in found[case]), flush=True)
     if file is not None:
         schedule.draw({case: gains for case, gains in found.items() if case.startswith("120")}, file)

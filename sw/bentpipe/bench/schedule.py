@@ -1,9 +1,10 @@
 """A simulation of the schedule of networks in parts shows what more threads than a machine has cores would gain.
 
-A network runs in parts on one thread, and each window is recorded: from which tick to which a part ran, and how long
-that took. Then threads are simulated that go through the same ticks by the rules of ``csrc/parts.cpp``. A thread has
-parts of its own, and takes one of another thread if none of them can go on for some time. A part may be ahead of those
-before it by the delay of the wires between them, and each thread has some turns in a stretch at least.
+A network runs in the parts of so many threads, but on one, and each window is recorded: from which tick to which a
+part ran, and how long that took. Then threads are simulated that go through the same ticks by the rules of
+``csrc/parts.cpp``. A thread has parts of its own, and takes one of another thread if none of them can go on for some
+time. A part may be ahead of those before it by the delay of the wires between them, and each thread has some turns in a
+stretch at least.
 
 Left out: threads share caches and memory, and clock rates fall when many cores work.
 """
@@ -29,9 +30,11 @@ __all__ = [
     "TURNS",
     "Dependence",
     "Recording",
+    "Share",
     "Window",
     "draw",
     "elapsed",
+    "gain",
     "record",
 ]
 
@@ -70,18 +73,37 @@ class Dependence(NamedTuple):
     ahead: int
 
 
+class Share(NamedTuple):
+    """The first part of each thread, then the number of parts; of each part the most ticks of a turn."""
+
+    first: Sequence[int]
+    turn: Sequence[int]
+
+
 class Recording(NamedTuple):
-    """The windows of a run on one thread, and the dependences of its parts."""
+    """The windows of a run on one thread, the dependences of its parts, and how several threads would share them."""
 
     parts: int
     windows: Sequence[Window]
     dependences: Sequence[Dependence]
+    share: Share | None = None
+
+    def share_of(self, threads: int) -> Share:
+        """Return the share that was recorded, or else one of equal numbers of parts, whose turns have no bound."""
+        if self.share is not None and threads > 1:
+            return self.share
+        return Share([k * self.parts // threads for k in range(threads + 1)], [1 << 62] * self.parts)
 
 
-def record(case: str) -> Recording:
-    """Run a network of ``bentpipe.bench.parts`` on one thread, and return what was recorded."""
+def record(case: str, threads: int = 1) -> Recording:
+    """Run a network of ``bentpipe.bench.parts``, in the parts that it has with so many threads, on one thread.
+
+    Returns
+    -------
+    Recording
+    """
     make, count, delay_ps = CASES[case]
-    network = make(count, delay_ps, threads=1)
+    network = make(count, delay_ps, threads=threads)
     begin = 2 * delay_ps / PS + 0.02
     network.run(int(begin * PS))
     loop = network.loop
@@ -100,8 +122,20 @@ def record(case: str) -> Recording:
     loop.dependences(links, size)
     dependences = [Dependence(links[k].part, links[k].on, links[k].ahead) for k in range(size)]
     parts = network.parts_and_threads[0]
+    first, turn = loop.ffi.new("uint32_t[]", min(threads, parts) + 1), loop.ffi.new("uint64_t[]", parts)
+    loop.share(min(threads, parts), first, turn)
+    share = Share(list(first), list(turn))
     network.close()
-    return Recording(parts, without_outliers(windows), dependences)
+    return Recording(parts, without_outliers(windows), dependences, share)
+
+
+def gain(case: str, threads: int) -> float:
+    """Return how many times as fast a network of ``bentpipe.bench.parts`` is on so many threads as on one, in the same
+    parts."""
+    if threads == 1:
+        return 1.0
+    recording = record(case, threads)
+    return elapsed(recording, 1) / elapsed(recording, threads) if recording.parts > 1 else 1.0
 
 
 def without_outliers(windows: Sequence[Window]) -> list[Window]:
@@ -151,9 +185,9 @@ def elapsed(
     for part, on, ahead in recording.dependences:
         before[part].append((on, ahead))
     following = [by_part[part][0].first for part in range(recording.parts)]
-    total = 0.0
+    total, share = 0.0, recording.share_of(min(threads, recording.parts))
     for end in _stretches(by_part):
-        total += _stretch(costs, before, following, end, min(threads, recording.parts), (hand_over_s, patience_s))
+        total += _stretch(costs, before, following, end, share, (hand_over_s, patience_s))
     return total
 
 
@@ -168,12 +202,12 @@ def _stretch(
     before: Sequence[Sequence[tuple[int, int]]],
     following: list[int],
     end: int,
-    threads: int,
+    share: Share,
     delays_s: tuple[float, float],
 ) -> float:
     """Take all parts from the tick that follows those that they have done to the end of a stretch; return the time.
     ``delays_s`` are those of a hand-over and before a part of another thread is taken, seconds."""
-    count, now = len(costs), 0.0
+    count, threads, now = len(costs), len(share.first) - 1, 0.0
     hand_over_s, patience_s = delays_s if threads > 1 else (0.0, 0.0)
     turns = 1 if threads == 1 else -(-TURNS * threads // count)
     most = (end - following[0]) // turns + 1
@@ -182,10 +216,11 @@ def _stretch(
     again: list[list[int]] = [[] for _ in range(threads)]  # parts that a thread still gives a turn in this round
     idle = [*range(threads)]
     patient = [math.inf] * threads  # until when a thread waits for its own parts
-    own = [range(k * count // threads, (k + 1) * count // threads) for k in range(threads)]
+    own = [range(share.first[k], share.first[k + 1]) for k in range(threads)]
 
     def reach(part: int) -> int:
-        return min([end, following[part] + most - 1, *(following[on] + ahead - 1 for on, ahead in before[part])])
+        turn = min(most, share.turn[part])
+        return min([end, following[part] + turn - 1, *(following[on] + ahead - 1 for on, ahead in before[part])])
 
     def begin(thread: int) -> bool:
         takes = now >= patient[thread]

@@ -262,6 +262,36 @@ def test_as_many_parts_as_pay(monkeypatch):
     assert found(None)[0] == parts._cores()
 
 
+@pytest.mark.parametrize("threads", [2, 3, 4])
+@pytest.mark.parametrize("count", [9, 12, 15, 21])
+def test_threads_have_about_as_many_nodes(count, threads):
+    """A part that would give one thread more is divided where nodes can be cut."""
+    network, _ = chain(count=count, threads=threads)
+    wires = [(a, b, 1 + network._held(a, delay)) for a, _, b, _, delay in network._wires]
+    of = parts.plan(network.nodes, wires, [], threads, None)[1]
+    network.start()
+    sizes = [of.count(part) for part in range(max(of) + 1)]
+    first, turn = network.loop.ffi.new("uint32_t[]", threads + 1), network.loop.ffi.new("uint64_t[]", len(sizes))
+    network.loop.share(threads, first, turn)
+    shares = [sum(sizes[first[k] : first[k + 1]]) for k in range(threads)]
+    assert sum(shares) == len(network.nodes)
+    assert max(shares) - min(shares) <= 4
+    assert all(0 < turn[k] < 2**62 for k in range(len(sizes)))
+    network.close()
+
+
+def test_whole_networks_are_not_divided():
+    """Two threads share five parts without wires between them turn by turn."""
+    pieces = [(piece, 3) for piece in range(10)]
+    five = [pieces[k : k + 2] for k in range(0, 10, 2)]
+    assert parts._divided([(False, each) for each in five], 2) == five
+    divided = parts._divided([(True, each) for each in five], 2)
+    assert [len(each) for each in divided] == [2, 2, 1, 1, 2, 2]
+    assert [piece for part in divided for piece in part] == pieces
+    whole = [(True, [(0, 8)]), (True, [(1, 9)])]
+    assert len(parts._divided(whole, 3)) == 2
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", 10**6])
 def test_numbers_of_threads_and_parts_are_checked(value, monkeypatch):
     for what in ("threads", "parts"):
