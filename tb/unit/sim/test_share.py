@@ -32,6 +32,9 @@ int main() {
 }
 """
 
+ENOUGH = 16_000
+"""Ticks of a turn at most, if the part has wires to others."""
+
 Dependence = tuple[int, int, int]
 
 
@@ -61,7 +64,8 @@ def circles(dependences: list[Dependence], count: int) -> Iterator[list[Dependen
 
 
 def turns_of(first: list[int], dependences: list[Dependence], count: int) -> list[int]:
-    """Return the turns by a look at each circle: three quarters of what a round can get on by."""
+    """Return the turns by a look at each circle: three quarters of what a round can get on by, if that is not
+    too long."""
     thread = [max(t for t in range(len(first) - 1) if first[t] <= part) for part in range(count)]
     group = list(range(count))
     for _ in range(count):
@@ -74,7 +78,9 @@ def turns_of(first: list[int], dependences: list[Dependence], count: int) -> lis
         key = group[circle[0][0]]
         rounds[key] = min(pace, rounds.get(key, pace))
     whole = {key: int(pace) for key, pace in rounds.items()}
-    return [max(1, whole[g] - whole[g] // 4) if g in whole else -1 for g in group]
+    turns = [min(ENOUGH, max(1, whole[g] - whole[g] // 4)) if g in whole else ENOUGH for g in group]
+    wired = {part for dependence in dependences for part in dependence[:2]}
+    return [turn if part in wired else -1 for part, turn in enumerate(turns)]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -82,7 +88,7 @@ def test_turns_on_random_networks(seed: int) -> None:
     rng = random.Random(seed)
     count, threads = rng.randint(2, 6), rng.randint(2, 4)
     pairs = [pair for pair in itertools.permutations(range(count), 2) if rng.random() < 0.3]
-    dependences = [(part, on, rng.choice((1, 7, 29, 227, 5652))) for part, on in pairs]
+    dependences = [(part, on, rng.choice((1, 7, 29, 227, 5652, 113_030))) for part, on in pairs]
     first, turn = shared(threads, [1] * count, dependences)
     assert turn == turns_of(first, dependences, count)
 
@@ -93,7 +99,7 @@ def test_turns_of_a_ring() -> None:
     first, turn = shared(2, [8] * 7 + [4] + [8] * 7 + [4], ring)
     assert first == [0, 8, 16]
     assert turn == [1362] * 16
-    assert shared(1, [8] * 16, ring) == ([0, 16], [-1] * 16)
+    assert shared(1, [8] * 16, ring) == ([0, 16], [ENOUGH] * 16)
     assert shared(2, [6] * 20, []) == ([0, 10, 20], [-1] * 20)
 
 
