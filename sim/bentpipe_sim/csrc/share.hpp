@@ -17,7 +17,9 @@ struct Share {
 class Sharing {
   public:
     static constexpr uint64_t ANY = UINT64_MAX / 4;
-    // The cells of a turn are to be in the second cache still when they are taken: 1,000 of each OC-3c line are 80 KB (2.8 ms).
+    // On one thread the cells of a turn are to be in the second cache still when they are taken: 1,000 of each OC-3c line are 80 KB
+    // (2.8 ms). From another core's cache they come more slowly than from memory that both share, so several threads have no such
+    // bound.
     static constexpr uint64_t ENOUGH = 16'000;
 
     // `nodes`: of each part.
@@ -35,8 +37,10 @@ class Sharing {
     Share among(size_t threads) const {
         Share found{{}, std::vector<uint64_t>(count(), ANY)};
         for (size_t k = 0; k <= threads; ++k) found.first.push_back(nearest(k, threads));
-        for (const auto& each : dependences_) found.turn[each.part] = found.turn[each.on] = ENOUGH;
-        if (threads == 1) return found;
+        if (threads == 1) {
+            for (const auto& each : dependences_) found.turn[each.part] = found.turn[each.on] = ENOUGH;
+            return found;
+        }
         const std::vector<bool> waits = waits_with(found.first);
         const std::vector<size_t> group = connected();
         for (size_t k = 0; k < count(); ++k) {
@@ -48,7 +52,7 @@ class Sharing {
             for (size_t d = 0; d < dependences_.size(); ++d)
                 if (group[dependences_[d].part] == k) inside.push_back(d);
             const uint64_t most = of_round(inside, waits);
-            if (most != ANY) found.turn[k] = std::clamp<uint64_t>(most - most / 4, 1, ENOUGH);
+            if (most != ANY) found.turn[k] = std::max<uint64_t>(1, most - most / 4);
         }
         return found;
     }

@@ -32,9 +32,6 @@ int main() {
 }
 """
 
-ENOUGH = 16_000
-"""Ticks of a turn at most, if the part has wires to others."""
-
 Dependence = tuple[int, int, int]
 
 
@@ -64,8 +61,7 @@ def circles(dependences: list[Dependence], count: int) -> Iterator[list[Dependen
 
 
 def turns_of(first: list[int], dependences: list[Dependence], count: int) -> list[int]:
-    """Return the turns by a look at each circle: three quarters of what a round can get on by, if that is not
-    too long."""
+    """Return the turns by a look at each circle: three quarters of what a round can get on by."""
     thread = [max(t for t in range(len(first) - 1) if first[t] <= part) for part in range(count)]
     group = list(range(count))
     for _ in range(count):
@@ -78,9 +74,7 @@ def turns_of(first: list[int], dependences: list[Dependence], count: int) -> lis
         key = group[circle[0][0]]
         rounds[key] = min(pace, rounds.get(key, pace))
     whole = {key: int(pace) for key, pace in rounds.items()}
-    turns = [min(ENOUGH, max(1, whole[g] - whole[g] // 4)) if g in whole else ENOUGH for g in group]
-    wired = {part for dependence in dependences for part in dependence[:2]}
-    return [turn if part in wired else -1 for part, turn in enumerate(turns)]
+    return [max(1, whole[g] - whole[g] // 4) if g in whole else -1 for g in group]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -99,7 +93,7 @@ def test_turns_of_a_ring() -> None:
     first, turn = shared(2, [8] * 7 + [4] + [8] * 7 + [4], ring)
     assert first == [0, 8, 16]
     assert turn == [1362] * 16
-    assert shared(1, [8] * 16, ring) == ([0, 16], [ENOUGH] * 16)
+    assert shared(1, [8] * 16, ring) == ([0, 16], [16_000] * 16)
     assert shared(2, [6] * 20, []) == ([0, 10, 20], [-1] * 20)
 
 
