@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bentpipe_boards.top import OctetTop
+from bentpipe_boards.top import PAUSE, OctetTop
 from bentpipe_hdl.switch.options import OPTIONS, sources_of, take_passed
 from bentpipe_sim import verilated
 from bentpipe_sim.board.windows import Plan
@@ -111,7 +111,7 @@ def _compiled(texts: Sequence[str], folder: Path) -> Path:
     included = verilated.verilate(written, out, "a board", *_VERILATOR_FLAGS)
     whole = folder / "whole.cpp"
     whole.write_text(f'{included}#include "{_HERE / "terminal.cpp"}"\n')
-    flags = [*_FLAGS, f"-I{out}", *verilated.cxx_options()]
+    flags = [*_FLAGS, f"-DPAUSE={PAUSE}", f"-I{out}", *verilated.cxx_options()]
     runtime = verilated.runtime()
     run([compiler(), *flags, str(whole), str(runtime), "-pthread", "-o", str(made)], "compiling a board")
     return made

@@ -1,5 +1,6 @@
 // A board that is simulated, behind a pseudo-terminal: octets in and out of the Verilated top, which has a clock whenever it
-// has something to do. It prints the terminal's name and serves it until its standard input ends.
+// has something to do. Silence on the line has its clocks when it has lasted in real time: whoever sends may be slow, but the board
+// is not, and would take it for the end of a command. It prints the terminal's name and serves it until its standard input ends.
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -54,20 +55,31 @@ class Board {
 };
 
 constexpr int AT_ONCE = 2000;  // clocks between two looks at the terminal
+constexpr int SILENT_MS = 2000;
+constexpr int SILENT_CLOCKS = PAUSE + 16;
 
 void serve(int terminal) {
     Board board;
     uint8_t octets[4096];
+    int silent = 0;  // clocks of the silence that is to come
+    bool is_silent = false;
     for (;;) {
         const bool busy = board.busy();
+        const int patience = busy || (silent && is_silent) ? 0 : silent ? SILENT_MS : -1;
         pollfd ready[] = {{terminal, short(POLLIN | (board.out.empty() ? 0 : POLLOUT)), 0}, {STDIN_FILENO, POLLIN, 0}};
-        if (poll(ready, 2, busy ? 0 : -1) < 0) return;
+        const int events = poll(ready, 2, patience);
+        if (events < 0) return;
         if (ready[1].revents) {
             if (read(STDIN_FILENO, octets, sizeof octets) <= 0) return;
         }
         if (ready[0].revents & POLLIN) {
             const ssize_t count = read(terminal, octets, sizeof octets);
             for (ssize_t k = 0; k < count; ++k) board.take(octets[k]);
+            silent = SILENT_CLOCKS;
+            is_silent = false;
+        } else if (events == 0 && !busy && silent) {
+            is_silent = true;
+            for (int k = 0; k < AT_ONCE && silent; ++k, --silent) board.clock();
         }
         for (int k = 0; board.busy() && k < AT_ONCE; ++k) board.clock();
         if (ready[0].revents & POLLOUT) {

@@ -9,7 +9,10 @@ from bentpipe_boards.core import Core, line_members, memory_members
 from bentpipe_boards.uartbone import UartBone
 from bentpipe_sim.board.windows import board_registers
 
-__all__ = ["OctetTop", "join"]
+__all__ = ["PAUSE", "OctetTop", "join"]
+
+PAUSE = 1 << 16
+"""Clocks without an octet that end what has begun, on a board without a clock of a known rate."""
 
 
 class OctetTop(wiring.Component):
@@ -39,7 +42,7 @@ class OctetTop(wiring.Component):
         As for :class:`~bentpipe_boards.core.Core`.
     """
 
-    def __init__(self, plan, pause=1 << 16, memory=None, pin_clocks=0, *, parts_domain="sync"):
+    def __init__(self, plan, pause=PAUSE, memory=None, pin_clocks=0, *, parts_domain="sync"):
         self.plan, self._pause = plan, pause
         self._core = Core(plan, memory, pin_clocks, parts_domain=parts_domain)
         members = {

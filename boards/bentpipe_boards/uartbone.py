@@ -44,7 +44,7 @@ class UartBone(wiring.Component):
     holds, still : Out(1), In(1)
         The bridge is not to begin anything; it does nothing.
     busy : Out(1)
-        A command has begun.
+        An answer or a write is under way. While it waits for the rest of a command it is not busy.
     """
 
     def __init__(self, *, scratch, pause):
@@ -100,9 +100,9 @@ class UartBone(wiring.Component):
         with m.FSM() as fsm:
             answers = fsm.ongoing("ASK") | fsm.ongoing("DO") | fsm.ongoing("READ") | fsm.ongoing("SEND")
             m.d.comb += [
-                self.busy.eq(~fsm.ongoing("COMMAND") | writes),
                 taken.eq(fsm.ongoing("LENGTH") | fsm.ongoing("ADDRESS") | fsm.ongoing("DATA")),
                 self.holds.eq(answers | writes),
+                self.busy.eq(self.holds),
             ]
             with m.State("COMMAND"), m.If(self.rx_valid & begins):
                 m.d.sync += [command.eq(self.rx), place.eq(0)]
