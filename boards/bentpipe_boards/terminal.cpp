@@ -1,6 +1,6 @@
 // A board that is simulated, behind a pseudo-terminal: octets in and out of the Verilated top, which has a clock whenever it
-// has something to do. Silence on the line has its clocks when it has lasted in real time: whoever sends may be slow, but the board
-// is not, and would take it for the end of a command. It prints the terminal's name and serves it until its standard input ends.
+// has something to do. While it has none, silence on the line has its clocks when it has lasted in real time: whoever sends may be
+// slow, and the board would take that for the end of a command. It prints the terminal's name and serves it until its standard input ends.
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>

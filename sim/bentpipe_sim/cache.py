@@ -1,7 +1,8 @@
 """A cache of built files under one folder, each with its digest beside it.
 
-Every file is written beside its place and renamed: no half-written file is left behind. A damaged file counts as
-missing, and is built again. If several processes want the same file, one builds it, and the others wait for it.
+Every file is written beside its place and renamed: no half-written file is left behind. A file that was changed or cut
+short counts as missing, and is built again (:mod:`.digests`). If several processes want the same file, one builds it,
+and the others wait for it.
 """
 
 from __future__ import annotations

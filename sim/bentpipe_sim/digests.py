@@ -2,8 +2,8 @@
 
 The start of a run asks for the digests of a thousand sources and models: to read and hash them takes a tenth of its
 time. So digests are kept in the cache (``digests.json``), each with its file's size, inode and times of change. The
-time of an inode's change cannot be set by a program, and a file that has just been written is not remembered. The same
-is done with what a program says of itself.
+time of an inode's change cannot be set by a program, and a file that has just been written is not remembered. What is
+not seen: a write through mapped memory, to a page that was written to before; and a disk that gives other octets.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-__all__ = ["answer_of", "cache_folder", "digest", "digest_of", "sha256_of"]
+__all__ = ["cache_folder", "digest", "digest_of", "sha256_of"]
 
 _NAME: Final = "digests.json"
+_ROW: Final = 6
+"""Size, device, inode, both times, digest."""
 _RECENT_NS: Final = 3 * 10**9
 """A file changed so little ago might be changed again within the resolution of its times, which is 2 s at most."""
 
@@ -58,26 +60,20 @@ def sha256_of(files: Iterable[Path]) -> list[str]:
         A file cannot be read.
     """
     with _lock, _memory_of(cache_folder()) as memory:
-        return [memory.get("", file, _sha256) for file in files]
-
-
-def answer_of(file: Path, question: str, make: Callable[[], str]) -> str:
-    """Return what ``make`` once returned, while the program ``file`` is the same: the answer to a ``question``."""
-    with _lock, _memory_of(cache_folder()) as memory:
-        return memory.get(question, file, lambda _: make())
+        return [memory.get(file) for file in files]
 
 
 class _Memory:
-    """The texts that are kept in a folder, by the path of their file."""
+    """The digests that are kept in a folder, by the path of their file."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / _NAME
         self._known: dict[str, list[Any]] = {}
         self._is_new = False
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RecursionError):
             read = json.loads(self._file.read_bytes())
             if isinstance(read, dict):
-                self._known = read
+                self._known = {path: row for path, row in read.items() if os.path.isabs(path) and _is_row(row)}
 
     def __enter__(self) -> Self:
         return self
@@ -87,23 +83,22 @@ class _Memory:
             self._is_new = False
             self._keep()
 
-    def get(self, question: str, file: Path, make: Callable[[Path], str]) -> str:
-        path = os.path.abspath(file)
-        key = f"{question} {path}" if question else path
+    def get(self, file: Path) -> str:
+        path = os.path.join(os.getcwd(), file)  # as it is: what is before ".." may be a link
         mark = _mark(path)
-        row = self._known.get(key)
-        if isinstance(row, list) and row[:-1] == mark and isinstance(row[-1], str):
+        row = self._known.get(path)
+        if row is not None and row[:-1] == mark:
             return row[-1]
-        text = make(file)
-        if max(mark[2:]) < time.time_ns() - _RECENT_NS and _mark(path) == mark:
-            self._known[key] = [*mark, text]
+        made = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if max(mark[-2:]) < time.time_ns() - _RECENT_NS and _mark(path) == mark:
+            self._known[path] = [*mark, made]
             self._is_new = True
-        return text
+        return made
 
     def _keep(self) -> None:
         """Write what is known of files that are still there. If that fails, the next process makes it again."""
         with suppress(OSError):
-            current = {key: row for key, row in self._known.items() if os.path.exists(key[key.index(os.sep) :])}
+            current = {path: row for path, row in self._known.items() if os.path.exists(path)}
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="making-", dir=self._file.parent) as folder:
                 made = Path(folder, _NAME)
@@ -111,13 +106,13 @@ class _Memory:
                 made.replace(self._file)
 
 
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
 def _mark(path: str) -> list[int]:
     about = os.stat(path)
-    return [about.st_size, about.st_ino, about.st_mtime_ns, about.st_ctime_ns]
+    return [about.st_size, about.st_dev, about.st_ino, about.st_mtime_ns, about.st_ctime_ns]
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, list) and len(row) == _ROW and isinstance(row[-1], str)
 
 
 _lock = threading.Lock()

@@ -7,6 +7,7 @@ Which networks and runs are not cut, whatever stands here, is decided in one pla
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Final
@@ -99,12 +100,13 @@ def part_of(
     least: int = _LEAST,
     threads: int = 1,
 ) -> list[int]:
-    """Return the part of each node, numbered from 0 on in the order of their first nodes.
+    """Return the part of each node, numbered from 0 on.
 
     Wires of less than the ``least`` ticks and those into a link stay within a part, and so does what has to be
     ``together``. Then parts with the shortest wires between them become one, as long as it has no more than 8 nodes;
-    with a ``count``, no more than its share of the nodes, until there are so many parts. A thread has parts with
-    neighbouring numbers (``csrc/share.hpp``). So one that would give a thread more nodes than another is divided.
+    with a ``count``, no more than its share of the nodes, until there are so many parts. They are numbered in the order
+    of their first nodes, and a thread has parts with neighbouring numbers (``csrc/share.hpp``). So one that would give
+    a thread more nodes than another is divided into two with neighbouring numbers.
     """
     groups = _Groups(len(nodes))
     for a, b, ticks in wires:
@@ -135,21 +137,23 @@ def part_of(
 def _divided(parts: list[tuple[bool, _Pieces]], threads: int) -> list[_Pieces]:
     """Return the parts. Those that would make threads' shares uneven are divided, if they are connected with others:
     whole networks are shared turn by turn."""
-    total = sum(size for _, pieces in parts for _, size in pieces)
-    for thread in range(1, threads):
-        border = total * thread / threads
-        before = 0
-        for number, (connected, pieces) in enumerate(parts):
+    share = sum(size for _, pieces in parts for _, size in pieces) / threads
+    found: list[_Pieces] = []
+    before, borders = 0, deque(share * thread for thread in range(1, threads))
+    for connected, whole in parts:
+        pieces = whole
+        end = before + sum(size for _, size in pieces)
+        while borders and borders[0] < end:
+            border = borders.popleft()
             after = list(accumulate((size for _, size in pieces), initial=before))
-            if after[-1] <= border:
-                before = after[-1]
-                continue
-            off = min(border - before, after[-1] - border)
+            off = min(border - before, end - border)
             cut = min(range(len(after)), key=lambda k: abs(after[k] - border))
-            if connected and off - abs(after[cut] - border) > _UNEVEN * total / threads:
-                parts[number : number + 1] = [(True, pieces[:cut]), (True, pieces[cut:])]
-            break
-    return [pieces for _, pieces in parts]
+            if connected and off - abs(after[cut] - border) > _UNEVEN * share:
+                found.append(pieces[:cut])
+                pieces, before = pieces[cut:], after[cut]
+        found.append(pieces)
+        before = end
+    return found
 
 
 class _Groups:

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from .digests import answer_of
 from .errors import ToolError
 
 __all__ = [
@@ -176,6 +175,7 @@ def run(command: list[str], what: str, **options: Any) -> None:
 
 
 _versions: dict[str, str] = {}
+_asking = threading.Lock()
 
 
 def imported(name: str, file: Path) -> Any:
@@ -189,16 +189,15 @@ def imported(name: str, file: Path) -> Any:
 
 def compiler_version() -> str:
     """Return the compiler's version and the added flags: all that decides what it makes of a source."""
-    cxx = compiler()
-    if cxx not in _versions:
-        place = shutil.which(cxx)
-        _versions[cxx] = answer_of(Path(place), "version of", lambda: _version(cxx)) if place else _version(cxx)
-    return " ".join([_versions[cxx], *more_flags()])
+    return " ".join([_version(compiler()), *more_flags()])
 
 
 def _version(program: str) -> str:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True)
-    return (done.stdout.splitlines() or ["unknown"])[0]
+    with _asking:
+        if program not in _versions:
+            done = subprocess.run([program, "--version"], capture_output=True, text=True)
+            _versions[program] = (done.stdout.splitlines() or ["unknown"])[0]
+        return _versions[program]
 
 
 def more_flags() -> list[str]:

@@ -9,6 +9,7 @@ import sys
 import time
 import tty
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -25,14 +26,13 @@ def terminal() -> Iterator[int]:
     command = [sys.executable, "-m", "bentpipe_boards.simulated", PLAN.to_json()]
     board = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert board.stdin is not None and board.stdout is not None
-    found = os.open(board.stdout.readline().strip(), os.O_RDWR | os.O_NOCTTY)
-    tty.setraw(found)
-    try:
+    with ExitStack() as after:
+        after.callback(board.wait)
+        after.callback(board.stdin.close)
+        found = os.open(board.stdout.readline().strip(), os.O_RDWR | os.O_NOCTTY)
+        after.callback(os.close, found)
+        tty.setraw(found)
         yield found
-    finally:
-        os.close(found)
-        board.stdin.close()
-        board.wait()
 
 
 @pytest.fixture

@@ -36,43 +36,51 @@ class Sharing {
     // of them have just as much time for it. With three quarters a thread may be late by a third of a round before another one waits.
     Share among(size_t threads) const {
         Share found{{}, std::vector<uint64_t>(count(), ANY)};
-        for (size_t k = 0; k <= threads; ++k) found.first.push_back(nearest(k, threads));
+        for (size_t k = 0; k <= threads; ++k) found.first.push_back(begin_of(k, threads, k ? found.first.back() : 0));
         if (threads == 1) {
             for (const auto& each : dependences_) found.turn[each.part] = found.turn[each.on] = ENOUGH;
             return found;
         }
-        const std::vector<bool> waits = waits_with(found.first);
+        std::vector<uint64_t> turn(count(), ANY);  // of a group, by its first part
         const std::vector<size_t> group = connected();
-        for (size_t k = 0; k < count(); ++k) {
-            if (group[k] != k) {  // a part with a lower number is in it
-                found.turn[k] = found.turn[group[k]];
-                continue;
-            }
-            std::vector<size_t> inside;
-            for (size_t d = 0; d < dependences_.size(); ++d)
-                if (group[dependences_[d].part] == k) inside.push_back(d);
-            const uint64_t most = of_round(inside, waits);
-            if (most != ANY) found.turn[k] = std::max<uint64_t>(1, most - most / 4);
-        }
+        std::vector<std::vector<Step>> steps = steps_of(group, found.first);
+        for (size_t k = 0; k < count(); ++k)
+            if (const uint64_t most = of_round(steps[k]); most != ANY) turn[k] = std::max<uint64_t>(1, most - most / 4);
+        for (size_t k = 0; k < count(); ++k) found.turn[k] = turn[group[k]];
         return found;
     }
 
   private:
     size_t count() const { return before_.size() - 1; }
 
-    // Where a thread's parts begin so that those before it have their share of all nodes, about.
-    size_t nearest(size_t thread, size_t threads) const {
+    // A dependence in a group of connected parts, which have numbers of their own there; `waits`: for the round before.
+    struct Step {
+        uint32_t part, on;
+        uint64_t ahead;
+        bool waits;
+    };
+
+    // Where a thread's parts begin so that those before it have their share of all nodes, about. Those of the one before begin at
+    // `last`; each has one part if there are so many.
+    size_t begin_of(size_t thread, size_t threads, size_t last) const {
         const uint64_t share = before_.back() * thread / threads;
-        const size_t k = size_t(std::lower_bound(before_.begin(), before_.end(), share) - before_.begin());
-        return k && share - before_[k - 1] < before_[k] - share ? k - 1 : k;
+        size_t k = size_t(std::lower_bound(before_.begin(), before_.end(), share) - before_.begin());
+        if (k && share - before_[k - 1] < before_[k] - share) --k;
+        if (threads > count() || !thread) return k;
+        return std::clamp(k, last + 1, count() - (threads - thread));
     }
 
-    // Of each dependence whether a part waits for the round before.
-    std::vector<bool> waits_with(const std::vector<size_t>& first) const {
+    std::vector<std::vector<Step>> steps_of(const std::vector<size_t>& group, const std::vector<size_t>& first) const {
         std::vector<size_t> thread(count());
         for (size_t k = 0; k + 1 < first.size(); ++k) std::fill(thread.begin() + first[k], thread.begin() + first[k + 1], k);
-        std::vector<bool> found;
-        for (const auto& each : dependences_) found.push_back(thread[each.part] != thread[each.on] || each.on > each.part);
+        std::vector<uint32_t> number(count()), size(count());
+        for (size_t k = 0; k < count(); ++k) number[k] = size[group[k]]++;
+        std::vector<std::vector<Step>> found(count());
+        for (const auto& [part, on, ahead] : dependences_)
+            found[group[part]].push_back({number[part], number[on], ahead, thread[part] != thread[on] || on > part});
+        // A pass over them gets on along all that do not wait, then.
+        for (auto& steps : found)
+            std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.part < b.part; });
         return found;
     }
 
@@ -92,31 +100,50 @@ class Sharing {
         return group;
     }
 
-    uint64_t of_round(const std::vector<size_t>& inside, const std::vector<bool>& waits) const {
+    // Ticks by which a round of a group gets on.
+    static uint64_t of_round(const std::vector<Step>& steps) {
         uint64_t low = 0, high = 1;  // possible; not possible
-        for (size_t d : inside) high += dependences_[d].ahead;
-        if (possible(high, inside, waits)) return ANY;  // there is no circle
-        while (high - low > 1) (possible((low + high) / 2, inside, waits) ? low : high) = (low + high) / 2;
+        for (const Step& step : steps) high += step.ahead;
+        if (possible(high, steps)) return ANY;  // there is no circle
+        while (high - low > 1) (possible((low + high) / 2, steps) ? low : high) = (low + high) / 2;
         return low;
     }
 
-    // Whether a round may get on by so many ticks: no circle has less for it (Bellman and Ford).
-    bool possible(uint64_t ticks, const std::vector<size_t>& inside, const std::vector<bool>& waits) const {
-        std::vector<int64_t> least(count());
-        for (size_t k = 0; k <= count(); ++k) {
+    // Whether a round may get on by so many ticks: no circle has less for it (Bellman and Ford). Where one has, the steps by which
+    // parts were reached last soon have a circle, too.
+    static bool possible(uint64_t ticks, const std::vector<Step>& steps) {
+        uint32_t parts = 0;
+        for (const Step& step : steps) parts = std::max({parts, step.part + 1, step.on + 1});
+        std::vector<int64_t> least(parts);
+        std::vector<uint32_t> reached_from(parts, NONE);
+        for (;;) {
             bool changed = false;
-            for (size_t d : inside) {
-                const auto& [part, on, ahead] = dependences_[d];
-                const int64_t reached = least[on] + int64_t(ahead) - (waits[d] ? int64_t(ticks) : 0);
+            for (const auto& [part, on, ahead, waits] : steps) {
+                const int64_t reached = least[on] + int64_t(ahead) - (waits ? int64_t(ticks) : 0);
                 if (reached >= least[part]) continue;
                 least[part] = reached;
+                reached_from[part] = on;
                 changed = true;
             }
             if (!changed) return true;
+            if (has_circle(reached_from)) return false;
+        }
+    }
+
+    static bool has_circle(const std::vector<uint32_t>& from) {
+        std::vector<uint32_t> seen(from.size(), NONE);  // by the walk that began at which part
+        for (uint32_t k = 0; k < from.size(); ++k) {
+            uint32_t at = k;
+            while (at != NONE && seen[at] == NONE) {
+                seen[at] = k;
+                at = from[at];
+            }
+            if (at != NONE && seen[at] == k) return true;
         }
         return false;
     }
 
+    static constexpr uint32_t NONE = UINT32_MAX;
     std::vector<uint64_t> before_{0};  // nodes of all parts before each one
     std::vector<bp_dependence> dependences_;
 };

@@ -143,6 +143,8 @@ def _in_process(case: str, how: Mapping[str, int]) -> Iterator[Callable[[float],
     finally:
         here.close()
         process.join()
+    if process.exitcode:
+        raise RuntimeError(f"{case}: the accounts are wrong, or the process was ended: exit code {process.exitcode}")
 
 
 def _serve(case: str, how: Mapping[str, int], asked: Connection) -> None:

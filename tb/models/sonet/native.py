@@ -14,6 +14,7 @@ from bentpipe_hdl.sonet.tables import ALARMS, COUNTERS
 from bentpipe_hdl.sonet.terminal import SonetTerminal
 from bentpipe_sim import build, tools
 from bentpipe_sim.cache import Cache
+from bentpipe_sim.digests import digest, digest_of
 from bentpipe_sim.verilated import HEADERS
 
 FLAGS = (*tools.CXX_FLAGS, "-O3")
@@ -55,8 +56,8 @@ SOURCE = Path(__file__).with_name("native.cpp")
 
 def driver_name(headers=tools.CSRC):
     """In the cache, by all that decides what it is; the headers say how a node is called, which changes."""
-    text = tools.digest_of([SOURCE, *(headers / name for name in HEADERS)])
-    return f"sonet-line-{tools.digest(text, tools.compiler_version(), *FLAGS)}.so"
+    text = digest_of([SOURCE, *(headers / name for name in HEADERS)])
+    return f"sonet-line-{digest(text, tools.compiler_version(), *FLAGS)}.so"
 
 
 def _driver():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bentpipe_sim import digests
-from bentpipe_sim.digests import answer_of, digest_of, sha256_of
+from bentpipe_sim.digests import digest_of, sha256_of
 
 
 @pytest.fixture
@@ -76,7 +76,20 @@ def test_what_was_just_written_is_not_remembered(
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"PATH": 1}', '{"PATH": [1, 2]}', "\udcff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"PATH": 1}',
+        '{"PATH": [1, 2]}',
+        '{"x": 1}',
+        '{"x": [1, 2, 3, 4, 5, "6"]}',
+        "\udcff",
+    ],
+)
 def test_damaged_digests_count_as_none(text: str, tmp_path: Path, reads: list[str]) -> None:
     file = tmp_path / "a"
     file.write_text("a")
@@ -116,19 +129,42 @@ def test_the_name_counts(tmp_path: Path, reads: list[str]) -> None:
         sha256_of([tmp_path / "c"])
 
 
-def test_a_program_is_asked_once(tmp_path: Path, reads: list[str]) -> None:
-    program = tmp_path / "a"
-    program.write_text("1.0")
-    asked: list[str] = []
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a"
+    file.write_text("old")
+    read = Path.read_bytes
 
-    def ask() -> str:
-        asked.append(program.read_text())
-        return asked[-1]
+    def replaced(self: Path) -> bytes:
+        found = read(self)
+        if self.name == "a":
+            self.write_text("new, and longer")
+        return found
 
+    monkeypatch.setattr(Path, "read_bytes", replaced)
+    assert sha256_of([file]) == [hashlib.sha256(b"old").hexdigest()]
+    assert sha256_of([file]) == [hashlib.sha256(b"new, and longer").hexdigest()]
+
+
+def test_a_path_through_a_link_is_that_of_the_system(tmp_path: Path, reads: list[str]) -> None:
+    """For a link to another folder, ``link/..`` is the folder in which that one is."""
+    (tmp_path / "there" / "folder").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "folder")
+    (tmp_path / "a").write_text("here")
+    (tmp_path / "there" / "a").write_text("there")
+    names = [tmp_path / "link" / ".." / "a", tmp_path / "a"]
     for _ in range(2):
-        assert answer_of(program, "version of", ask) == "1.0"
-        assert sha256_of([program]) == [hashlib.sha256(b"1.0").hexdigest()]
+        assert sha256_of(names) == [hashlib.sha256(text).hexdigest() for text in (b"there", b"here")]
         next_process()
-    program.write_text("2.0")
-    assert answer_of(program, "version of", ask) == "2.0"
-    assert asked == ["1.0", "2.0"]
+    assert reads == ["a", "a"]
+
+
+def test_names_are_of_the_folder_of_the_moment(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+        monkeypatch.chdir(tmp_path / name)
+        assert sha256_of([Path("a")]) == [hashlib.sha256(name.encode()).hexdigest()]

@@ -290,6 +290,8 @@ def test_whole_networks_are_not_divided():
     assert [piece for part in divided for piece in part] == pieces
     whole = [(True, [(0, 8)]), (True, [(1, 9)])]
     assert len(parts._divided(whole, 3)) == 2
+    one = [(True, pieces)]
+    assert [len(each) for each in parts._divided(one, 5)] == [2] * 5
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", 10**6])

@@ -99,13 +99,28 @@ def test_turns_of_a_ring() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_shares_have_about_as_many_nodes(seed: int) -> None:
-    """A border lies as near to its place as parts allow."""
+    """A border lies as near to its place as parts allow, and each thread has one if there are so many."""
     rng = random.Random(seed)
     nodes = [rng.randint(1, 9) for _ in range(rng.randint(2, 30))]
     before = list(itertools.accumulate(nodes, initial=0))
     for threads in (2, 3, 5, 16):
         first, _ = shared(threads, nodes, [])
         assert first == sorted(first) and (first[0], first[-1]) == (0, len(nodes))
-        for thread, border in enumerate(first):
+        each_has_one = len(nodes) >= threads
+        for thread, (last, border) in enumerate(itertools.pairwise(first), 1):
             place = before[-1] * thread // threads
-            assert abs(before[border] - place) == min(abs(each - place) for each in before)
+            free = before[last + 1 : len(nodes) - threads + thread + 1] if each_has_one else before
+            assert abs(before[border] - place) == min(abs(each - place) for each in free)
+        assert len(nodes) < threads or len(set(first)) == threads + 1
+
+
+def test_each_thread_has_a_part() -> None:
+    assert shared(4, [100, 1, 1, 1], [])[0] == [0, 1, 2, 3, 4]
+    assert shared(4, [1, 1, 1, 100], [])[0] == [0, 1, 2, 3, 4]
+    assert shared(3, [8, 8], [])[0][-1] == 2
+
+
+def test_many_parts_take_no_time() -> None:
+    """A ring of 12,500 parts: with passes over all parts for each of them it would take minutes."""
+    ring = [(k, (k - 1) % 12_500, 227) for k in range(12_500)]
+    assert shared(16, [8] * 12_500, ring)[1] == [133_008] * 12_500
