@@ -15,7 +15,6 @@ from bentpipe.errors import BentpipeError
 from bentpipe.experiment.run import perform
 from bentpipe.plots.figures import _losses
 from bentpipe.results.folder import read_run
-from bentpipe_sim.board import target
 from bentpipe_sim.board.model import ModelPipe
 from boards.alone import assert_same
 
@@ -162,7 +161,7 @@ class _SilentPipe(ModelPipe):
 def test_a_board_that_falls_silent_loses_nothing_that_was_done(
     alone: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(target, "ModelPipe", _SilentPipe)
+    monkeypatch.setattr("bentpipe_sim.board.model.ModelPipe", _SilentPipe)
     given = ["lan-3flows", "--duration", "1 s", "--target", "board:model", *alone, "--no-plots"]
     assert main(["run", *given, "--out", str(tmp_path / "run")]) == 1
     printed = capsys.readouterr().err.splitlines()
