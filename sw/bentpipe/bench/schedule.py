@@ -89,7 +89,7 @@ class Recording(NamedTuple):
     share: Share | None = None
 
     def share_of(self, threads: int) -> Share:
-        """Return the share that was recorded, or else one of equal numbers of parts, whose turns have no bound."""
+        """Return the recorded share; without one, equal numbers of parts a thread, and turns of any length."""
         if self.share is not None and threads > 1:
             return self.share
         return Share([k * self.parts // threads for k in range(threads + 1)], [1 << 62] * self.parts)
